@@ -1,0 +1,1 @@
+"""The nouns of the product: the bottom floor, importing nothing of the project but itself."""

@@ -1,0 +1,310 @@
+"""The port: what an engine's adapter plans and parses. The orchestrator does every act.
+
+An adapter never starts a process, opens a socket or reads the clock. It answers questions with plain data:
+which commands tell what the engine is, how to launch it, which exchanges make one trial, and what a capture says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from orchestrator.schema.capture import SessionCapture, TrialCapture
+from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
+from orchestrator.schema.observation import Observation
+from orchestrator.schema.status import Status
+
+
+class Shape(StrEnum):
+    """How an engine is driven. End-to-end times are not compared across shapes."""
+
+    SERVER = "server"
+    WORKER = "worker"
+    ONE_SHOT = "one_shot"
+
+
+class Verified(StrEnum):
+    """How an adapter's claims were checked."""
+
+    REAL_RUN = "verified against a real run"
+    GOLDEN = "against golden output"
+    SOURCE = "from source only"
+
+
+class Rule(StrEnum):
+    """Acceptance rules (``METHOD``, Exactness)."""
+
+    NONE = "none"
+    GREEDY_MATCH = "greedy match"
+    SAMPLE_MATCH = "sample match"
+    REJECTION = "rejection"
+    HEURISTIC = "heuristic"
+    SYNTHETIC = "synthetic"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A short command whose output tells what the engine is."""
+
+    name: str
+    argv: tuple[str, ...]
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOutput:
+    """What a probe printed; ``error`` says why it could not run at all."""
+
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineIdentity:
+    """What engine was found. Unknown stays ``None``; ``unavailable`` says why there is none, and how to get it.
+
+    ``facts`` are compared with the pin by key, e.g. ``{"xllamacpp": "2026.10.11549"}``.
+    """
+
+    facts: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = None
+    build: str | None = None
+    commit: str | None = None
+    binary_sha256: str | None = None
+    backend: str | None = None
+    capabilities: frozenset[str] = frozenset()
+    unavailable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a cell cannot be measured: a status, the reason, and what to do next."""
+
+    status: Status
+    reason: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The acceptance rule claimed for a cell, by whom, at which version. ``exact`` is ``None`` without a claim."""
+
+    rule: Rule
+    exact: bool | None
+    by: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReady:
+    """Ready when ``GET path`` answers 200 on the port that the launch was given."""
+
+    path: str = "/health"
+
+
+@dataclass(frozen=True, slots=True)
+class LineReady:
+    """Ready when a JSON line on stdout has ``"event": "ready"``; its ``base_url``, if any, is where to talk to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start the engine: never a shell string.
+
+    Args:
+        argv: the command; element 0 is a path or a bare name looked up on ``PATH``.
+        env: variables to set on top of a scrubbed environment (``PATH``, ``HOME`` and the like only).
+        ready: how readiness is known.
+        startup_timeout_s: seconds until readiness.
+        files: small files to write into the session's folder first, by relative path.
+        keep_env: names to take over from our own environment.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    ready: HttpReady | LineReady
+    startup_timeout_s: float = 120.0
+    files: Mapping[str, str] = field(default_factory=dict)
+    keep_env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchContext:
+    """What the orchestrator hands to ``launch``: a free port and the session's own empty folder."""
+
+    port: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HttpStep:
+    """One HTTP exchange. With ``stream`` each server-sent event is stamped as it arrives; ``body`` is JSON."""
+
+    name: str
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStep:
+    """One JSON line to a worker's stdin, answered by JSON lines until one has ``"event": "done" | "error"``."""
+
+    name: str
+    message: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LogStep:
+    """Wait until a regular expression matches the log written since the trial began, or the time is over."""
+
+    name: str
+    pattern: str
+    timeout_s: float = 2.0
+
+
+Step = HttpStep | WorkerStep | LogStep
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """One request: which prompt, with which seed, as the how-manieth of its session."""
+
+    index: int
+    phase: str
+    prompt_id: str
+    prompt: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Tokens that came together: seconds of our clock, the token ids, and the key of their target pass.
+
+    Consecutive arrivals with an equal ``burst`` belong to one target pass.
+    """
+
+    t_s: float
+    ids: tuple[int, ...]
+    burst: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """A trial's tokens in time. ``burst_source`` is ``engine`` or ``inferred``."""
+
+    sent_s: float
+    tokens: tuple[Arrival, ...]
+    done_s: float
+    burst_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTrial:
+    """What an adapter read from one capture. ``problems`` are broken invariants, in words."""
+
+    observations: tuple[Observation, ...]
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: str
+    problems: tuple[str, ...] = ()
+
+
+class Honoured(StrEnum):
+    """What became of a requested setting."""
+
+    HONOURED = "honoured"
+    CHANGED = "changed"
+    UNSUPPORTED = "unsupported"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A setting: what was asked, what was in effect by the engine's own word, and the verdict."""
+
+    name: str
+    requested: str
+    effective: str | None
+    verdict: Honoured
+    source: str
+
+
+class Adapter(Protocol):
+    """One engine path. Pure: same arguments, same answer."""
+
+    name: str
+    """Registry key, e.g. ``llama_cpp``."""
+    title: str
+    """How people call it, e.g. ``llama.cpp (llama-server)``."""
+    shape: Shape
+    verified: Verified
+    install_hint: str
+    """The command or sentence that tells how to get the engine."""
+    engine_options: type[BaseModel]
+    """Strict schema of ``engines.*.options``."""
+    method_options: Mapping[MethodKind, type[BaseModel]]
+    """Methods this adapter knows, each with the strict schema of ``methods.*`` options."""
+    always_drafts: frozenset[MethodKind]
+    """Methods whose drafter proposes in every round, so that nothing drafted means not engaged."""
+
+    def probe_commands(self, config: EngineConfig) -> tuple[Probe, ...]:
+        """The commands that tell what the engine is."""
+        ...
+
+    def identify(self, config: EngineConfig, outputs: Mapping[str, ProbeOutput]) -> EngineIdentity:
+        """What the probes say; ``unavailable`` set when the engine is not there."""
+        ...
+
+    def supports(self, cell: Cell, identity: EngineIdentity) -> Refusal | None:
+        """Why the cell cannot work, known before any process starts; may read model files' headers."""
+        ...
+
+    def exactness(self, cell: Cell, identity: EngineIdentity) -> Claim:
+        """The acceptance rule claimed for the cell."""
+        ...
+
+    def launch(self, cell: Cell, context: LaunchContext) -> Launch:
+        """How to start the engine for this cell."""
+        ...
+
+    def ready_steps(self, cell: Cell) -> tuple[Step, ...]:
+        """Exchanges after readiness, before the first trial."""
+        ...
+
+    def check_ready(self, cell: Cell, ready: TrialCapture, stdout: str, stderr: str) -> Refusal | None:
+        """Why the process that came up must not be measured, e.g. speculation is off."""
+        ...
+
+    def trial_steps(self, cell: Cell, trial: TrialSpec) -> tuple[Step, ...]:
+        """The exchanges of one trial, in order."""
+        ...
+
+    def arrivals(self, cell: Cell, capture: TrialCapture) -> Arrivals | None:
+        """When which tokens came; ``None`` while the capture is incomplete."""
+        ...
+
+    def parse_trial(self, cell: Cell, capture: TrialCapture) -> ParsedTrial:
+        """Everything the engine says of one trial.
+
+        Raises:
+            CaptureError: the capture is incomplete or cannot be read.
+        """
+        ...
+
+    def parse_session(self, cell: Cell, capture: SessionCapture) -> tuple[Observation, ...]:
+        """What the engine says only once per process."""
+        ...
+
+    def conditions(self, cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
+        """Requested and effective settings, from the engine's own echo where it has one."""
+        ...
