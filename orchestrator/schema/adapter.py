@@ -123,7 +123,6 @@ class Launch:
         argv: the command; element 0 is a path or a bare name looked up on ``PATH``.
         env: variables to set on top of a scrubbed environment (``PATH``, ``HOME`` and the like only).
         ready: how readiness is known.
-        startup_timeout_s: seconds until readiness.
         files: small files to write into the session's folder first, by relative path.
         keep_env: names to take over from our own environment.
     """
@@ -131,7 +130,6 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     ready: HttpReady | LineReady
-    startup_timeout_s: float = 120.0
     files: Mapping[str, str] = field(default_factory=dict)
     keep_env: tuple[str, ...] = ()
 

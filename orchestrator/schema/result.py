@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orchestrator.schema.record import Phase
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -152,3 +154,24 @@ class Placement:
     group: Group
     sentence: str
     checks: tuple[CheckResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one trial answered, for the exactness checks.
+
+    Args:
+        cell: cell id.
+        attempt: the block's attempt; only outputs of one attempt were measured side by side.
+        trial: index within its session; ``phase`` says whether it was a warm-up.
+        token_ids: emitted tokens, a token of end-of-text included where it was emitted.
+    """
+
+    cell: str
+    attempt: int
+    set_index: int
+    trial: int
+    phase: Phase
+    prompt_id: str
+    token_ids: tuple[int, ...]
+    text: str

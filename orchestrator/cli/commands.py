@@ -1,0 +1,219 @@
+"""The commands that do not measure: each prints what it is asked for."""
+
+# ruff: noqa: PLC0415  (start-up stays light)
+
+from __future__ import annotations
+
+import shlex
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.cli.tables import plain, status_counts, table
+from orchestrator.cli.workspace import Workspace, newest_run, open_run, open_workspace
+from orchestrator.schema.errors import SelectionError, SpecmatrixError
+from orchestrator.schema.status import STATUS_RULES, Status
+from orchestrator.schema.units import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orchestrator.runner.plan import PlannedAttempt
+    from orchestrator.store.index import CellState
+
+
+def write_template(path: Path) -> None:
+    """Writes the commented default matrix; an existing file is left alone.
+
+    Raises:
+        SpecmatrixError: there is a file already.
+    """
+    text = (files("orchestrator.matrix") / "template.yaml").read_text(encoding="utf-8")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as err:
+        raise SpecmatrixError(f"{path}: there is a file already; name another one") from err
+    except OSError as err:
+        raise SpecmatrixError(f"{path}: cannot be written ({err.strerror})") from err
+    Console().print(plain(f"wrote {path}; next: specmatrix check"))
+
+
+def check_matrix(matrix: Path, reports: Path, *, strict: bool) -> int:
+    """Prints each engine and each cell's fate; returns 1 under ``strict`` when a cell cannot be measured."""
+    workspace = open_workspace(matrix, reports)
+    console = Console()
+    console.print(_engine_table(workspace))
+    rows = []
+    for fate in workspace.survey.fates.values():
+        if fate.refusal is None:
+            rows.append((fate.cell.id, "ready", fate.claim.rule.value, ""))
+        else:
+            why = ". ".join(part for part in (fate.refusal.reason, fate.refusal.remedy) if part)
+            rows.append((fate.cell.id, STATUS_RULES[fate.refusal.status].word, fate.claim.rule.value, why))
+    console.print(table("Cells", ("cell", "fate", "acceptance rule claimed", "why"), rows))
+    for cell, reason in workspace.expansion.not_formed:
+        console.print(plain(f"not formed: {cell}: {reason}"))
+    refused = sum(fate.refusal is not None for fate in workspace.survey.fates.values())
+    console.print(plain(f"{len(rows) - refused} cells ready, {refused} cannot be measured here"))
+    return 1 if strict and refused else 0
+
+
+def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str], *, new: bool) -> None:
+    """Prints the attempts that ``run`` would make, set by set."""
+    from orchestrator.runner.plan import plan_attempts
+    from orchestrator.store.directory import RunDirectory
+    from orchestrator.store.index import Index
+
+    workspace = open_workspace(matrix, reports)
+    path = run if run is not None else (None if new else workspace.newest_run())
+    earlier = newest_run(reports)
+    index = Index.build(RunDirectory.open(path).records() if path is not None else ())
+    selected = frozenset(cell.id for cell in workspace.select(only))
+    attempts = plan_attempts(
+        workspace.expansion.blocks, workspace.survey.fates, index, workspace.matrix.run, selected=selected, again=False
+    )
+    console = Console()
+    if not attempts:
+        console.print("nothing to measure: every selected cell is measured, failed, or cannot be measured here")
+        return
+    for attempt in attempts:
+        rows = [(one.set_index + 1, " → ".join(_short(cell.id) for cell in one.cells)) for one in attempt.sets]
+        console.print(table(f"{attempt.block} · attempt {attempt.attempt}", ("set", "order"), rows))
+    sessions = sum(attempt.sessions for attempt in attempts)
+    trials = sessions * (workspace.matrix.run.trials + workspace.matrix.run.warmup)
+    console.print(plain(f"{sessions} sessions, {trials} requests (at most {workspace.matrix.run.warmup} warm-ups each)"))
+    console.print(plain(_expected_time(attempts, earlier)))
+
+
+def _expected_time(attempts: Sequence[PlannedAttempt], earlier: Path | None) -> str:
+    """The time of the same cells in an earlier run; nothing is guessed."""
+    from orchestrator.store.directory import RunDirectory
+    from orchestrator.store.durations import session_seconds
+
+    known = session_seconds(RunDirectory.open(earlier).records()) if earlier is not None else {}
+    wanted = [cell.id for attempt in attempts for one in attempt.sets for cell in one.cells]
+    told = [known[cell] for cell in wanted if cell in known]
+    if not told:
+        return "expected time: not known before the first run of these cells"
+    text = f"expected time: {seconds(sum(told))} by an earlier run"
+    missing = len(wanted) - len(told)
+    return text + (f", without {missing} sessions never run before" if missing else "")
+
+
+def _short(cell_id: str) -> str:
+    parts = cell_id.split("/")
+    return parts[2] + ("~twin" if cell_id.endswith("~twin") else "")
+
+
+def show_status(reports: Path, run: Path | None) -> None:
+    """Prints each cell's status in a run."""
+    from orchestrator.store.index import Index
+
+    directory = open_run(run, reports)
+    index = Index.build(directory.records())
+    rows = [
+        (state.id, STATUS_RULES[state.status].word, f"{state.sets_done}/{state.sets_planned}", state.attempt or "-",
+         state.reason)
+        for state in index.cells.values()
+    ]
+    console = Console()
+    console.print(table(f"{directory.path}", ("cell", "status", "sets", "attempt", "reason"), rows))
+    console.print(plain(status_counts(index)))
+
+
+def write_reports(reports: Path, run: Path | None, language: str | None) -> None:
+    """Writes the report of a run anew."""
+    from orchestrator.report.write import write_report
+
+    directory = open_run(run, reports)
+    Console().print(plain(f"report {write_report(directory.path, language)}"), soft_wrap=True)
+
+
+def show_cell(pattern: str, reports: Path, run: Path | None) -> None:
+    """Prints all there is to know of one cell.
+
+    Raises:
+        SelectionError: the pattern names no cell, or several.
+    """
+    from orchestrator.matrix.select import matching_ids
+    from orchestrator.store.index import Index
+
+    directory = open_run(run, reports)
+    index = Index.build(directory.records())
+    ids = matching_ids(tuple(index.cells), [pattern])
+    if len(ids) > 1:
+        raise SelectionError(f"{pattern!r} names {len(ids)} cells: {', '.join(ids)}; show takes one")
+    _print_cell(Console(), directory.path, index.cells[ids[0]])
+
+
+def _print_cell(console: Console, run: Path, state: CellState) -> None:
+    console.print(plain(state.id), style="bold")
+    console.print(plain(f"{STATUS_RULES[state.status].word}: {STATUS_RULES[state.status].meaning}"))
+    for line in (state.reason, state.remedy):
+        if line:
+            console.print(plain(line))
+    if state.claim is not None:
+        console.print(plain(f"acceptance rule claimed: {state.claim.rule.value}, by {state.claim.by}"))
+    rows = [(key, value) for part, values in state.settings.items() for key, value in _flat(part, values)]
+    console.print(table("Settings", ("setting", "value"), rows))
+    sessions = (*state.sessions, *state.failed_sessions)
+    if not sessions:
+        return
+    last = sessions[-1]
+    console.print(table(
+        "Conditions", ("setting", "requested", "effective", "verdict"),
+        [(c.name, c.requested, c.effective or "unknown", c.verdict.value) for c in last.conditions],
+    ))
+    console.print(plain(f"argv: {_argv(run / last.folder)}"), soft_wrap=True)
+    console.print(plain(f"folder: {run / last.folder}"), soft_wrap=True)
+    for line in last.log_tail:
+        console.print(plain(f"  {line}"), soft_wrap=True)
+
+
+def _flat(prefix: str, value: object) -> list[tuple[str, object]]:
+    if isinstance(value, dict):
+        return [row for key, item in value.items() for row in _flat(f"{prefix}.{key}", item)]
+    return [(prefix, value)]
+
+
+def _argv(folder: Path) -> str:
+    import json
+
+    try:
+        return shlex.join(json.loads((folder / "launch.json").read_text(encoding="utf-8"))["argv"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "not recorded"
+
+
+def show_engines(matrix: Path, reports: Path) -> None:
+    """Prints the adapters, and with a matrix the engines found against their pins."""
+    from orchestrator import registry
+
+    console = Console()
+    adapters, broken = registry.load_all()
+    rows = [
+        (name, one.title, one.shape.value, ", ".join(kind.value for kind in one.method_options), one.verified.value)
+        for name, one in adapters.items()
+    ]
+    rows += [(entry.name, "cannot be loaded", "-", "-", entry.why) for entry in broken]
+    console.print(table("Adapters", ("adapter", "engine", "driven as", "methods", "how verified"), rows))
+    if matrix.exists():
+        console.print(_engine_table(open_workspace(matrix, reports)))
+    else:
+        console.print(plain(f"{matrix}: no matrix here, so no engine was looked for; `specmatrix init` writes one"))
+
+
+def _engine_table(workspace: Workspace) -> object:
+    rows = []
+    for name, found in workspace.survey.engines.items():
+        told = ", ".join(f"{k} {v[:12] if k == 'sha256' else v}" for k, v in found.identity.facts.items())
+        pin = ", ".join(f"{key} {value}" for key, value in found.config.pin.items()) or "unpinned"
+        if found.identity.unavailable is not None:
+            fate = f"{STATUS_RULES[Status.UNAVAILABLE].word}: {found.identity.unavailable}"
+        else:
+            fate = found.mismatch or ("as pinned" if found.pinned else "runs unpinned")
+        rows.append((name, found.config.adapter, told or "-", pin, fate))
+    return table("Engines", ("engine", "adapter", "found", "pin", "verdict"), rows)

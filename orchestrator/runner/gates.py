@@ -1,0 +1,91 @@
+"""Judges what was measured: did the speculation take place, and was it really this cell that ran?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.schema.cell import MethodKind
+from orchestrator.schema.observation import Absence
+from orchestrator.schema.record import Engagement, Phase
+from orchestrator.schema.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from orchestrator.schema.adapter import Adapter
+    from orchestrator.schema.capture import TrialCapture
+    from orchestrator.schema.cell import Cell
+    from orchestrator.schema.observation import Observation
+    from orchestrator.schema.record import TrialRecord
+
+SWAP_LIMIT_BYTES = 500_000_000
+"""Growth of swap over a session from which it counts as measured under memory pressure (``platform/macos``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A status with its reason; the reason is empty when all is well."""
+
+    status: Status
+    reason: str = ""
+
+
+GOOD = Judgement(Status.OK)
+
+
+def judge_exchange(capture: TrialCapture) -> Judgement:
+    """Whether every exchange of a trial came to its end."""
+    for step in capture.steps.values():
+        if step.timed_out:
+            return Judgement(Status.TIMEOUT, step.error or f"{step.name}: no answer in time")
+        if step.error is not None:
+            return Judgement(Status.FAILED, f"{step.name}: {step.error}")
+    return GOOD
+
+
+def judge_trial(cell: Cell, observations: Iterable[Observation]) -> Judgement:
+    """Whether something else than the cell was measured: a cached prompt, or a drafter in a baseline."""
+    values = {item.metric: item.value for item in observations if isinstance(item.value, int | float)}
+    cached = values.get("cached_tokens", 0)
+    if cached:
+        return Judgement(Status.CONTAMINATED, f"{cached} prompt tokens came from a cache; the cell asks for cold ones")
+    if cell.method.kind is MethodKind.NONE and values.get("drafted_tokens", 0):
+        return Judgement(Status.CONTAMINATED, f"{values['drafted_tokens']} tokens were drafted in a baseline")
+    return GOOD
+
+
+def engagement(adapter: Adapter, cell: Cell, trials: Sequence[TrialRecord]) -> Engagement:
+    """Whether the drafter worked, over the measured trials of one session (``METHOD``, Engagement)."""
+    if cell.method.kind is MethodKind.NONE:
+        return Engagement.OFF
+    drafted, silent = 0, 0
+    measured = [trial for trial in trials if trial.phase is Phase.MEASURED and trial.status is Status.OK]
+    for trial in measured:
+        for item in trial.observations:
+            if item.metric == "drafted_tokens":
+                if isinstance(item.value, int):
+                    drafted += item.value
+                elif item.absent is Absence.NOT_REPORTED:
+                    silent += 1
+    if drafted:
+        return Engagement.ENGAGED
+    if not measured or silent == len(measured):
+        return Engagement.UNVERIFIABLE
+    return Engagement.NOT_ENGAGED if cell.method.kind in adapter.always_drafts else Engagement.IDLE
+
+
+def judge_session(
+    cell: Cell, trials: Sequence[TrialRecord], engaged: Engagement, memory: Iterable[Observation]
+) -> Judgement:
+    """The session's status: that of its first bad trial, else what engagement and memory say."""
+    for trial in trials:
+        if trial.status is not Status.OK:
+            return Judgement(trial.status, f"trial {trial.trial} ({trial.phase}): {trial.reason}")
+    if engaged is Engagement.NOT_ENGAGED:
+        reason = f"the drafter of method {cell.method.name} proposes in every round, and proposed nothing"
+        return Judgement(Status.NOT_ENGAGED, reason)
+    for item in memory:
+        if item.metric == "swap_delta" and isinstance(item.value, int | float) and item.value >= SWAP_LIMIT_BYTES:
+            return Judgement(Status.MEMORY_PRESSURE, f"swap grew by {item.value / 1e9:.2f} GB while measuring")
+    return GOOD

@@ -1,0 +1,272 @@
+"""One session: start an engine, make its trials, stop it, and say what happened, as plain data.
+
+This is the seam where other machines can be attached: a plan goes in, records come out, and only the caller
+writes the journal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.client.http import EngineClient
+from orchestrator.clock import now_s, utc_now
+from orchestrator.host.memory import MemorySampler
+from orchestrator.process.errors import LaunchError
+from orchestrator.process.ports import free_port, owner_is
+from orchestrator.process.spawn import EngineProcess
+from orchestrator.process.worker import WorkerChannel
+from orchestrator.runner.events import TrialDone
+from orchestrator.runner.gates import GOOD, Judgement, engagement, judge_exchange, judge_session, judge_trial
+from orchestrator.runner.observe import ObservedTrial, observe_trial
+from orchestrator.runner.warmup import settled
+from orchestrator.schema.adapter import HttpReady, HttpStep, LaunchContext, LogStep, WorkerStep
+from orchestrator.schema.capture import READY_TRIAL, StepCapture, TrialCapture, log_line, read_session, step_lines
+from orchestrator.schema.errors import CaptureError, EngineRefusal
+from orchestrator.schema.observation import Observation, observed
+from orchestrator.schema.record import Engagement, Phase, Place, SessionRecord, TrialRecord
+from orchestrator.schema.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from orchestrator.matrix.types import RunSettings
+    from orchestrator.runner.events import Listener
+    from orchestrator.schema.adapter import Adapter, Condition, Launch, Step, TrialSpec
+    from orchestrator.schema.cell import Cell
+    from orchestrator.workloads.load import Prompt
+
+LOG_TAIL_LINES = 12
+READY_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """One session to run. ``folder`` exists, is empty and belongs to it; ``relative`` is its name in the journal."""
+
+    cell: Cell
+    place: Place
+    trials: tuple[tuple[TrialSpec, Prompt], ...]
+    folder: Path
+    relative: str
+    settings: RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """The trial records in order, then the session's own."""
+
+    trials: tuple[TrialRecord, ...]
+    session: SessionRecord
+    duration_s: float
+
+
+def run_session(plan: SessionPlan, adapter: Adapter, listen: Listener) -> SessionResult:
+    """Runs one session to its end; whatever goes wrong with the engine is a status, not an exception.
+
+    ``KeyboardInterrupt`` passes through after the engine has been stopped.
+    """
+    return _Session(plan, adapter, listen).run()
+
+
+class _Session:
+    """The state of one running session."""
+
+    def __init__(self, plan: SessionPlan, adapter: Adapter, listen: Listener) -> None:
+        self.plan, self.adapter, self.listen = plan, adapter, listen
+        self.cell, self.settings = plan.cell, plan.settings
+        self.records: list[TrialRecord] = []
+        self.observations: list[Observation] = []
+        self.conditions: tuple[Condition, ...] = ()
+        self.remedy = ""
+        self.exit_code: int | None = None
+        self.tail: tuple[str, ...] = ()
+        self.events = plan.folder / "events.jsonl"
+
+    def run(self) -> SessionResult:
+        started, started_utc = now_s(), utc_now()
+        verdict = self._measure()
+        engaged = engagement(self.adapter, self.cell, self.records)
+        if verdict.status is Status.OK:
+            verdict = judge_session(self.cell, self.records, engaged, self.observations)
+        elif verdict.status is Status.NOT_ENGAGED:
+            engaged = Engagement.NOT_ENGAGED
+        session = SessionRecord(
+            self.plan.place, verdict.status, verdict.reason, self.remedy, engaged, tuple(self.observations),
+            self.conditions, self.exit_code, self.plan.relative, self.tail, started_utc, utc_now(),
+        )
+        return SessionResult(tuple(self.records), session, now_s() - started)
+
+    def _measure(self) -> Judgement:
+        port = free_port()
+        launch = self.adapter.launch(self.cell, LaunchContext(port, self.plan.folder))
+        try:
+            with EngineProcess.start(launch, self.plan.folder) as process:
+                try:
+                    verdict = self._converse(process, launch, port)
+                finally:
+                    self.tail = process.log_tail(LOG_TAIL_LINES)
+                    self.exit_code = process.stop().exit_code
+                self.tail = process.log_tail(LOG_TAIL_LINES)
+        except LaunchError as err:
+            self.remedy = err.next_step
+            return Judgement(Status.TIMEOUT if err.timed_out else Status.FAILED, err.what)
+        except EngineRefusal as err:
+            return Judgement(Status(err.status), err.reason)
+        self._parse_session()
+        return verdict
+
+    def _converse(self, process: EngineProcess, launch: Launch, port: int) -> Judgement:
+        channel = _Channel(process, launch, port, self.settings)
+        channel.wait_ready()
+        self.observations.append(observed("load_time", now_s() - process.started_s, "process start to readiness"))
+        sampler = MemorySampler(process.pid, self.plan.folder / "memory.jsonl")
+        sampler.start()
+        try:
+            verdict = self._check_ready(channel, process)
+            if verdict.status is Status.OK:
+                verdict = self._trials(channel, process)
+            sampler.final_read()
+        finally:
+            self.observations += sampler.stop().observations
+        return verdict
+
+    def _check_ready(self, channel: _Channel, process: EngineProcess) -> Judgement:
+        capture = self._exchange(channel, process, READY_TRIAL, self.adapter.ready_steps(self.cell))
+        verdict = judge_exchange(capture)
+        if verdict.status is not Status.OK:
+            return verdict
+        refusal = self.adapter.check_ready(self.cell, capture, process.stdout, process.stderr)
+        if refusal is None:
+            return GOOD
+        self.remedy = refusal.remedy
+        return Judgement(refusal.status, refusal.reason)
+
+    def _trials(self, channel: _Channel, process: EngineProcess) -> Judgement:
+        for spec, prompt in self.plan.trials:
+            if spec.phase == Phase.WARMUP and settled(self.records):
+                continue
+            started_utc = utc_now()
+            capture = self._exchange(channel, process, spec.index, self.adapter.trial_steps(self.cell, spec))
+            record = self._record(spec, prompt, capture, started_utc)
+            self.records.append(record)
+            wait = next((o.value for o in record.observations if o.metric == "e2e_latency"), None)
+            line = process.log_tail(1)
+            self.listen(TrialDone(
+                self.cell.id, spec.index, spec.phase, record.status,
+                float(wait) if isinstance(wait, int | float) else None, line[0] if line else "",
+            ))
+            if record.status in (Status.FAILED, Status.TIMEOUT) or process.poll() is not None:
+                return self._ended_early(process, record)
+        return GOOD
+
+    def _ended_early(self, process: EngineProcess, record: TrialRecord) -> Judgement:
+        reason = f"trial {record.trial} ({record.phase.value}): {record.reason}"
+        if process.poll() is None:
+            return Judgement(record.status, reason)
+        status = Status.FAILED if record.status is Status.OK else record.status
+        return Judgement(status, f"{reason or 'the engine ended'}; the engine process ended ({process.exit_text})")
+
+    def _record(self, spec: TrialSpec, prompt: Prompt, capture: TrialCapture, started_utc: str) -> TrialRecord:
+        seen, verdict = ObservedTrial((), (), "", "error", (), ()), judge_exchange(capture)
+        if verdict.status is Status.OK:
+            try:
+                seen = observe_trial(self.adapter, self.cell, capture)
+            except CaptureError as err:
+                verdict = Judgement(Status.UNPARSED, str(err))
+            else:
+                verdict = judge_trial(self.cell, seen.observations)
+                self.conditions = self.adapter.conditions(self.cell, capture) or self.conditions
+        return TrialRecord(
+            self.plan.place, spec.index, Phase(spec.phase), prompt.id, prompt.category, prompt.language, spec.seed,
+            verdict.status, verdict.reason, seen.observations, seen.token_ids, seen.text, seen.finish_reason,
+            seen.curve, seen.problems, started_utc,
+        )
+
+    def _exchange(
+        self, channel: _Channel, process: EngineProcess, trial: int, steps: Sequence[Step]
+    ) -> TrialCapture:
+        """Makes the exchanges, and only then writes them down: nothing touches the disk beside the engine."""
+        log_from = process.stderr_size()
+        captures: list[StepCapture] = []
+        try:
+            for step in steps:
+                if isinstance(step, LogStep):
+                    process.wait_for_log(step.pattern, log_from, step.timeout_s)
+                    continue
+                captures.append(channel.make(step))
+                if captures[-1].error is not None:
+                    break
+        finally:
+            log_to = process.stderr_size()
+            with self.events.open("a", encoding="utf-8") as file:
+                for capture in captures:
+                    file.writelines(step_lines(trial, capture))
+                file.write(log_line(trial, log_from, log_to))
+        with process.stderr_path.open("rb") as stderr:
+            stderr.seek(log_from)
+            log = stderr.read(log_to - log_from).decode("utf-8", "replace")
+        return TrialCapture(trial, {capture.name: capture for capture in captures}, log, complete=True)
+
+    def _parse_session(self) -> None:
+        """Adds what the engine says only once per process; a truncated log then simply says less."""
+        if not self.events.exists():
+            return
+        stdout = (self.plan.folder / "stdout.log").read_bytes().decode("utf-8", "replace")
+        stderr = (self.plan.folder / "stderr.log").read_bytes()
+        capture = read_session(self.events.read_text(encoding="utf-8"), stdout, stderr)
+        self.observations += self.adapter.parse_session(self.cell, capture)
+
+
+class _Channel:
+    """How steps reach the engine: HTTP for servers, JSON lines for workers."""
+
+    def __init__(self, process: EngineProcess, launch: Launch, port: int, settings: RunSettings) -> None:
+        self.process, self.launch, self.port, self.settings = process, launch, port, settings
+        self.client: EngineClient | None = None
+        self.worker: WorkerChannel | None = None
+
+    def wait_ready(self) -> None:
+        """Blocks until the engine is ready.
+
+        Raises:
+            EngineRefusal: it ended, refused, or was not ready in time.
+        """
+        if isinstance(self.launch.ready, HttpReady):
+            self.client = EngineClient(f"http://127.0.0.1:{self.port}")
+            self._wait_http(self.client, self.launch.ready.path)
+            return
+        self.worker = WorkerChannel(self.process)
+        said = self.worker.wait_ready(self.settings.startup_timeout_s)
+        base_url = said.get("base_url")
+        if isinstance(base_url, str):
+            self.client = EngineClient(base_url)
+
+    def _wait_http(self, client: EngineClient, path: str) -> None:
+        deadline = now_s() + self.settings.startup_timeout_s
+        while not client.get_ready(path):
+            if self.process.wait(READY_POLL_S) is not None:
+                lines = [line for line in self.process.log_tail(LOG_TAIL_LINES) if line.strip()]
+                last = f": {lines[-1]}" if lines else ""
+                reason = f"the engine ended before it was ready ({self.process.exit_text}){last}"
+                raise EngineRefusal(Status.FAILED, reason)
+            if now_s() > deadline:
+                reason = f"not ready within {self.settings.startup_timeout_s:g} s"
+                raise EngineRefusal(Status.TIMEOUT, reason)
+        if owner_is(self.process.pid, self.port) is False:
+            reason = f"port {self.port} is answered by another process than the engine that was started"
+            raise EngineRefusal(Status.CONTAMINATED, reason)
+
+    def make(self, step: HttpStep | WorkerStep) -> StepCapture:
+        """One exchange, within the time-outs of the matrix."""
+        silence, total = self.settings.silence_timeout_s, self.settings.total_timeout_s
+        if isinstance(step, HttpStep) and self.client is not None:
+            return self.client.exchange(step, silence, total)
+        if isinstance(step, WorkerStep) and self.worker is not None:
+            return self.worker.call(step, silence, total)
+        now = now_s()
+        error = f"this engine offers no way to make a {type(step).__name__}"
+        return StepCapture(step.name, now, "", (), now, None, error)
+
+

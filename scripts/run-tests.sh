@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Sets up and runs every check: style, types, floors, tests. Arguments go to pytest.
+# With SPECMATRIX_LLAMA_SERVER=/path/to/llama-server the tests of that engine path run too
+# (scripts/build-llama-server.sh builds one and prints its path).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/setup.sh --dev
+export PATH="$PWD/.venv/bin:$PATH"
+ruff check .
+ruff format --check .
+mypy
+lint-imports --no-logo 2>/dev/null || lint-imports
+exec pytest "$@"

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Makes .venv with specmatrix, its two runnable engines and, with --dev, the tools that the tests need.
+# Needs Python 3.11-3.13 only (PYTHON=… to choose one). Safe to run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; then
+  echo "specmatrix needs Python 3.11, 3.12 or 3.13; '$python' is $("$python" --version 2>&1). Set PYTHON=…" >&2
+  exit 2
+fi
+extras="llama-cpp,mlx"
+[ "${1:-}" = "--dev" ] && extras="$extras,dev"
+[ -x .venv/bin/python ] || "$python" -m venv .venv
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[$extras]"
