@@ -1,0 +1,43 @@
+"""Cells of the llama.cpp adapters on the demo models."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.schema.adapter import TrialSpec
+from orchestrator.schema.cell import (
+    Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GREEDY = Sampling("greedy", 0.0, 1, 0, 1.0, 0.0, 1.0, 0.0, 0.0)
+WARM = Sampling("t0.8", 0.8, 1, 40, 0.95, 0.05, 1.0, 0.0, 0.0)
+
+NONE = Method("none", MethodKind.NONE)
+DRAFT = Method("draft-k4", MethodKind.DRAFT, 4, "tiny")
+REJECTION = Method("draft-k4-prob", MethodKind.DRAFT, 4, "tiny", {"acceptance": "probabilistic"})
+MTP = Method("mtp-k2", MethodKind.MTP, 2)
+NGRAM = Method("ngram", MethodKind.NGRAM, 8, options={"size_n": 2})
+NEVER = Method("ngram-never", MethodKind.NGRAM, 8, options={"size_n": 64})
+
+
+def make_cell(
+    adapter: str, target: Path | str, method: Method = NONE, sampling: Sampling = GREEDY, *,
+    draft: Path | str | None = None, mtp: Path | str | None = None, tokens: int = 32,
+    eos: EosPolicy = EosPolicy.MASK, binary: str | None = None, **options: Any,
+) -> Cell:
+    engine = EngineConfig("llama.cpp", adapter, binary=binary, options={"threads": 1, "context": 512, **options})
+    drafts = {} if draft is None else {"tiny": str(draft)}
+    model = ModelConfig("tiny", str(target), drafts=drafts, mtp=None if mtp is None else str(mtp))
+    return Cell(engine, model, method, sampling, Workload("short", "demo-short", tokens, eos))
+
+
+def make_trial(index: int = 0, prompt: str = "Count from 73 to 94:", seed: int = 1) -> TrialSpec:
+    return TrialSpec(index, "measured", f"p{index}", prompt, seed)
+
+
+def with_options(method: Method, **options: Any) -> Method:
+    return dataclasses.replace(method, options=options)
