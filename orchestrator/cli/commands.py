@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import shlex
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from orchestrator.cli.tables import plain, status_counts, table
 from orchestrator.cli.workspace import Workspace, newest_run, open_run, open_workspace
+from orchestrator.matrix.template import SCHEMA, template_text
 from orchestrator.schema.errors import SelectionError, SpecmatrixError
 from orchestrator.schema.status import STATUS_RULES, Status
 from orchestrator.schema.units import seconds
@@ -30,7 +30,7 @@ def write_template(path: Path) -> None:
     Raises:
         SpecmatrixError: there is a file already.
     """
-    text = (files("orchestrator.matrix") / "template.yaml").read_text(encoding="utf-8")
+    text = template_text(SCHEMA)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -59,12 +59,12 @@ def _measure(
     workspace: Workspace, directory: RunDirectory, selected: Sequence[Cell], patterns: Sequence[str], *,
     again: bool, strict: bool, verbose: bool,
 ) -> int:
-    from orchestrator.report.write import write_report  # noqa: PLC0415  (loads matplotlib: not beside an engine)
-
     console = Console()
     console.print(escape(f"run {directory.path}"), highlight=False, soft_wrap=True)
     with ProgressView(console, verbose=verbose) as view:
         interrupted = execute(workspace.job(selected, again=again), directory, view)
+    from orchestrator.report.write import write_report  # noqa: PLC0415  (loads matplotlib: not beside an engine)
+
     index = Index.build(directory.records())
     page = write_report(directory.path)
     chosen = {cell.id: index.cells[cell.id] for cell in selected}

@@ -19,6 +19,7 @@ from orchestrator.runner.survey import Survey, survey_cells, survey_engines
 from orchestrator.schema.errors import StoreError
 from orchestrator.schema.record import SCHEMA_VERSION, RunHeader
 from orchestrator.store.directory import RunDirectory, new_run_name
+from orchestrator.workloads.load import known_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,7 @@ def open_workspace(matrix_path: Path, reports: Path) -> Workspace:
         MatrixError: the file has faults; all of them are in the message.
     """
     adapters = registry.adapters()
-    matrix = load_matrix(matrix_path, adapters)
+    matrix = load_matrix(matrix_path, adapters, known_names())
     expansion = expand(matrix, default_resolver(matrix_path.resolve().parent, resolve_demo))
     scratch = reports / SCRATCH
     scratch.mkdir(parents=True, exist_ok=True)

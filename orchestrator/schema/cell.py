@@ -167,6 +167,7 @@ def fingerprint(cell: Cell, facts: Mapping[str, str]) -> str:
         settings["engine"].pop(path_key)
     for path_key in ("target", "drafts", "mtp"):
         settings["model"].pop(path_key)
+    settings["workload"].pop("prompts")
     body = {"cell": settings, "facts": dict(facts)}
     text = json.dumps(body, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

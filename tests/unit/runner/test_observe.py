@@ -90,6 +90,8 @@ def test_ids_that_differ_from_the_engines_answer_are_a_problem():
 
 def test_an_engine_rate_far_from_ours_is_a_problem_and_a_near_one_is_not():
     far = seen(THREE, observations=[observed("engine_decode_rate", 20.0, "x")])
+    assert reason(far, "decode_rate") is Absence.SUPPRESSED  # a wrong rate is worse than none
+    assert value(far, "ttft") == pytest.approx(0.2)
     near = seen(THREE, observations=[observed("engine_decode_rate", 16.8, "x")])
     assert any("decode rate" in p for p in far.problems)
     assert near.problems == ()
