@@ -122,6 +122,9 @@ def show_status(reports: Path, run: Path | None) -> None:
     console = Console()
     console.print(table(f"{directory.path}", ("cell", "status", "sets", "attempt", "reason"), rows))
     console.print(plain(status_counts(index)))
+    if directory.holder is not None:
+        pid, since = directory.holder.pid, directory.holder.since_utc
+        console.print(plain(f"running now (process {pid} since {since}): cells shown as aborted are being measured"))
 
 
 def write_reports(reports: Path, run: Path | None, language: str | None) -> None:

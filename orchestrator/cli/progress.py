@@ -89,6 +89,8 @@ class ProgressView:
     def _left(self) -> str:
         if not self._done:
             return "time left: known after the first session"
+        if self._done >= self._total:
+            return "the last one"
         return f"about {seconds(self._spent_s / self._done * max(self._total - self._done, 0))} left"
 
     def _describe(self, text: str) -> None:

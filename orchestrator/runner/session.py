@@ -100,7 +100,7 @@ class _Session:
 
     def _measure(self) -> Judgement:
         port = free_port()
-        launch = self.adapter.launch(self.cell, LaunchContext(port, self.plan.folder))
+        launch = self.adapter.launch(self.cell, LaunchContext(port, self.plan.folder.resolve()))
         try:
             with EngineProcess.start(launch, self.plan.folder) as process:
                 try:

@@ -12,6 +12,8 @@ def seconds(value: float) -> str:
         return f"{minutes} min {rest:02d} s"
     if value >= 1:
         return f"{_three(value)} s"
+    if value == 0:
+        return "0 s"
     if value >= 1e-3:
         return f"{_three(value * 1e3)} ms"
     return f"{_three(value * 1e6)} µs"

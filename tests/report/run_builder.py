@@ -50,6 +50,7 @@ WARM = Sampling("t0.8", 0.8, 7, 0, 0.95, 0.0, 1.0, 0.0, 0.0)
 SHORT = Workload("short", "demo-short", 64, EosPolicy.STOP)
 LONG = Workload("long", "demo-long", 160, EosPolicy.CONTINUE)
 NONE = Method("none", MethodKind.NONE)
+NOTHING = Claim(Rule.NONE, True, "no speculation")
 WORDS = ("the ", "river ", "keeps ", "its ", "own ", "slow ", "time ", "and ", "nobody ", "hurries ", "it ", "along ")
 
 
@@ -77,7 +78,7 @@ class Spec:
     memory: float = 90e6
     part_at: int | None = None
     shorter: float = 1.0
-    claim: Claim = Claim(Rule.NONE, True, "no speculation")
+    claim: Claim = NOTHING
     fate: Status = Status.OK
     reason: str = ""
     remedy: str = ""
@@ -118,8 +119,14 @@ class Builder:
 
 
 def write_run(
-    path: Path, blocks: Sequence[BlockSpec], identities: dict[str, EngineIdentity], *, notes: Iterable[str] = (),
-    run_settings: dict[str, object] | None = None, host: dict[str, object] | None = None, started: bool = True,
+    path: Path,
+    blocks: Sequence[BlockSpec],
+    identities: dict[str, EngineIdentity],
+    *,
+    notes: Iterable[str] = (),
+    run_settings: dict[str, object] | None = None,
+    host: dict[str, object] | None = None,
+    started: bool = True,
 ) -> Path:
     """A run directory with ``run.json`` and ``journal.jsonl``."""
     builder = Builder()
@@ -129,7 +136,12 @@ def write_run(
             _block(builder, block)
         builder.records += [NoteRecord("interrupted", text, builder.utc()) for text in notes]
     header = RunHeader(
-        SCHEMA_VERSION, "0.1.0", path.name, "2026-11-29T09:00:00.000Z", "matrix.yaml", "version: 1\nname: fixture\n",
+        SCHEMA_VERSION,
+        "0.1.0",
+        path.name,
+        "2026-11-29T09:00:00.000Z",
+        "matrix.yaml",
+        "version: 1\nname: fixture\n",
         host if host is not None else {"hostname": "studio", "cpu": "Test CPU", "memory_bytes": 128 * 10**9},
         "specmatrix run matrix.yaml",
     )
@@ -162,10 +174,17 @@ def _matrix(
     for block in blocks:
         base = cell_of(block, NONE)
         for cell, spec in _members(block):
-            rows.append({
-                "id": cell.id, "fingerprint": _print_of(cell), "block": cell.block_id, "role": cell.role.value,
-                "baseline": base.id, "settings": cell.settings(), "claim": dataclasses.asdict(spec.claim),
-            })
+            rows.append(
+                {
+                    "id": cell.id,
+                    "fingerprint": _print_of(cell),
+                    "block": cell.block_id,
+                    "role": cell.role.value,
+                    "baseline": base.id,
+                    "settings": cell.settings(),
+                    "claim": dataclasses.asdict(spec.claim),
+                }
+            )
             claims[cell.id] = spec.claim
     base_settings = {"preset": "demo", "sessions": 4, "trials": 3, "warmup": 1, "order": "abba", "order_seed": 1}
     builder.records.append(
@@ -215,21 +234,43 @@ def _session(builder: Builder, block: BlockSpec, cell: Cell, spec: Spec, place: 
         engaged = Engagement.UNVERIFIABLE
     if spec.fate is Status.NOT_ENGAGED:
         engaged = Engagement.NOT_ENGAGED
-    memory = () if broken else (
-        observed("load_time", 0.8 * mood, "process start to readiness"),
-        observed("peak_unified", round(spec.memory * (1 + dice.gauss(0, 0.002))), "psutil: resident set"),
-        observed("swap_delta", 0, "psutil"),
+    memory = (
+        ()
+        if broken
+        else (
+            observed("load_time", 0.8 * mood, "process start to readiness"),
+            observed("peak_unified", round(spec.memory * (1 + dice.gauss(0, 0.002))), "psutil: resident set"),
+            observed("swap_delta", 0, "psutil"),
+        )
     )
-    builder.records.append(SessionRecord(
-        place, spec.fate, spec.reason, spec.remedy, engaged, memory, spec.conditions, 1 if broken else 0,
-        f"cells/{cell.id.replace('/', '-')}/attempt-{place.attempt}/session-{place.set_index}", spec.log, started,
-        builder.utc(),
-    ))
+    builder.records.append(
+        SessionRecord(
+            place,
+            spec.fate,
+            spec.reason,
+            spec.remedy,
+            engaged,
+            memory,
+            spec.conditions,
+            1 if broken else 0,
+            f"cells/{cell.id.replace('/', '-')}/attempt-{place.attempt}/session-{place.set_index}",
+            spec.log,
+            started,
+            builder.utc(),
+        )
+    )
 
 
 def _trial(
-    builder: Builder, block: BlockSpec, cell: Cell, spec: Spec, place: Place, dice: random.Random, mood: float,
-    number: int, phase: Phase,
+    builder: Builder,
+    block: BlockSpec,
+    cell: Cell,
+    spec: Spec,
+    place: Place,
+    dice: random.Random,
+    mood: float,
+    number: int,
+    phase: Phase,
 ) -> TrialRecord:
     prompt = f"p{number}" if phase is Phase.MEASURED else "warm"
     limit = block.workload.max_tokens
@@ -245,8 +286,22 @@ def _trial(
     seen.append(observed("cached_tokens", 0, "usage"))
     seen += _drafting(cell, spec, drafted, accepted, refused, rounds, wanted)
     return TrialRecord(
-        place, number, phase, prompt, "prose", "en", 7, spec.fate, spec.reason, tuple(seen), ids, text,
-        "length" if wanted == limit else "eos", tuple(curve), (), builder.utc(),
+        place,
+        number,
+        phase,
+        prompt,
+        "prose",
+        "en",
+        7,
+        spec.fate,
+        spec.reason,
+        tuple(seen),
+        ids,
+        text,
+        "length" if wanted == limit else "eos",
+        tuple(curve),
+        (),
+        builder.utc(),
     )
 
 
@@ -279,23 +334,39 @@ def _times(curve: list[tuple[float, int]]) -> list[Observation]:
         else:
             seen.append(observed(f"time_to_{n}", next(t for t, count in curve if count >= n), "arrivals"))
     rate = (total - 1) / (last - first)
-    return [*seen, observed("decode_time", last - first, "arrivals"), observed("decode_rate", rate, "arrivals"),
-            observed("tpot", 1 / rate, "arrivals"), observed("burst_count", len(curve), "arrivals")]
+    return [
+        *seen,
+        observed("decode_time", last - first, "arrivals"),
+        observed("decode_rate", rate, "arrivals"),
+        observed("tpot", 1 / rate, "arrivals"),
+        observed("burst_count", len(curve), "arrivals"),
+    ]
 
 
 def _drafting(
     cell: Cell, spec: Spec, drafted: int, accepted: int, refused: int, rounds: int, wanted: int
 ) -> list[Observation]:
-    names = ("drafted_tokens", "accepted_tokens", "rejected_tokens", "discarded_tokens", "verify_rounds",
-             "acceptance_rate", "mean_accepted_length", "draft_time")
+    names = (
+        "drafted_tokens",
+        "accepted_tokens",
+        "rejected_tokens",
+        "discarded_tokens",
+        "verify_rounds",
+        "acceptance_rate",
+        "mean_accepted_length",
+        "draft_time",
+    )
     if cell.method.kind is MethodKind.NONE:
         return [absent(name, Absence.NOT_APPLICABLE, "nothing is drafted") for name in names]
     if not spec.reported:
         return [absent(name, Absence.NOT_REPORTED, "this engine does not say") for name in names]
     return [
-        observed("drafted_tokens", drafted, "usage"), observed("accepted_tokens", accepted, "usage"),
-        observed("rejected_tokens", refused, "rounds"), observed("discarded_tokens", drafted - accepted - refused, "rounds"),
-        observed("verify_rounds", rounds, "metrics"), observed("acceptance_rate", accepted / drafted, "usage"),
+        observed("drafted_tokens", drafted, "usage"),
+        observed("accepted_tokens", accepted, "usage"),
+        observed("rejected_tokens", refused, "rounds"),
+        observed("discarded_tokens", drafted - accepted - refused, "rounds"),
+        observed("verify_rounds", rounds, "metrics"),
+        observed("acceptance_rate", accepted / drafted, "usage"),
         observed("mean_accepted_length", accepted / rounds, "usage"),
         absent("draft_time", Absence.NOT_REPORTED, "the engine gives no drafting time"),
     ]
@@ -303,8 +374,10 @@ def _drafting(
 
 def _ids(cell: Cell, spec: Spec, prompt: str, wanted: int, set_index: int) -> tuple[int, ...]:
     """Greedy ids depend on the prompt alone; sampled ones also on the set; a parted cell departs on prompt p1."""
+
     def number(tag: str) -> int:
         return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:2], "big") % 900
+
     salt = "" if cell.sampling.greedy else f"{set_index}/"
     parts = spec.part_at if spec.part_at is not None and prompt == "p1" and not cell.twin else None
     return tuple(
@@ -346,40 +419,100 @@ def full_blocks() -> tuple[BlockSpec, ...]:
         Condition("top_k", "0", "40", Honoured.CHANGED, "the engine's echo"),
         Condition("seed", "7", None, Honoured.UNKNOWN, "not echoed"),
     )
-    base = Spec(pass_s=0.010, first_s=0.03, memory=74e6,
-                conditions=(Condition("top_k", "0", "0", Honoured.HONOURED, "the engine's echo"),))
+    base = Spec(
+        pass_s=0.010,
+        first_s=0.03,
+        memory=74e6,
+        conditions=(Condition("top_k", "0", "0", Honoured.HONOURED, "the engine's echo"),),
+    )
     slow = Spec(pass_s=0.025, first_s=0.06, memory=160e6)
     return (
-        BlockSpec(LLAMA, TINY, GREEDY, SHORT, base, (
-            Spec(DRAFT4, 0.036, 0.034, 4, 0.72, memory=79e6, claim=MATCH, conditions=changed),
-            Spec(NGRAM, 0.0125, 0.030, 4, 0.20, memory=74e6, claim=MATCH),
-            Spec(DRAFT8, fate=Status.NOT_ENGAGED, claim=MATCH, log=("load: vocabularies differ from token 3 on", *HOSTILE),
-                 reason="the server came up without its drafter: the two vocabularies differ",
-                 remedy="use a draft with the target's vocabulary"),
-        )),
-        BlockSpec(LLAMA, TINY, WARM, SHORT, base, (
-            Spec(DRAFT4, 0.0275, 0.034, 4, 0.60, memory=79e6, claim=SAMPLE),
-            Spec(MTP, fate=Status.FAILED, claim=SAMPLE, reason="the engine ended before it was ready (exit status 139)",
-                 remedy="see the log", log=("ggml: assertion failed",)),
-        )),
-        BlockSpec(MLX, TINY, GREEDY, SHORT, slow, (
-            Spec(DRAFT4, 0.045, 0.09, 4, 0.72, memory=171e6, claim=MATCH),
-            Spec(NGRAM, claim=MATCH, fate=Status.UNSUPPORTED, reason="MLX-LM has no n-gram drafting"),
-        ), attempts=2),
+        BlockSpec(
+            LLAMA,
+            TINY,
+            GREEDY,
+            SHORT,
+            base,
+            (
+                Spec(DRAFT4, 0.036, 0.034, 4, 0.72, memory=79e6, claim=MATCH, conditions=changed),
+                Spec(NGRAM, 0.0125, 0.030, 4, 0.20, memory=74e6, claim=MATCH),
+                Spec(
+                    DRAFT8,
+                    fate=Status.NOT_ENGAGED,
+                    claim=MATCH,
+                    log=("load: vocabularies differ from token 3 on", *HOSTILE),
+                    reason="the server came up without its drafter: the two vocabularies differ",
+                    remedy="use a draft with the target's vocabulary",
+                ),
+            ),
+        ),
+        BlockSpec(
+            LLAMA,
+            TINY,
+            WARM,
+            SHORT,
+            base,
+            (
+                Spec(DRAFT4, 0.0275, 0.034, 4, 0.60, memory=79e6, claim=SAMPLE),
+                Spec(
+                    MTP,
+                    fate=Status.FAILED,
+                    claim=SAMPLE,
+                    reason="the engine ended before it was ready (exit status 139)",
+                    remedy="see the log",
+                    log=("ggml: assertion failed",),
+                ),
+            ),
+        ),
+        BlockSpec(
+            MLX,
+            TINY,
+            GREEDY,
+            SHORT,
+            slow,
+            (
+                Spec(DRAFT4, 0.045, 0.09, 4, 0.72, memory=171e6, claim=MATCH),
+                Spec(NGRAM, claim=MATCH, fate=Status.UNSUPPORTED, reason="MLX-LM has no n-gram drafting"),
+            ),
+            attempts=2,
+        ),
         BlockSpec(MLX, TINY, GREEDY, LONG, slow, (Spec(DRAFT4, 0.045, 0.09, 4, 0.72, memory=176e6, claim=MATCH),)),
-        BlockSpec(DS4, TINY, WARM, SHORT, slow, (
-            Spec(MTP, 0.026, 0.065, 2, 0.85, memory=182e6, claim=LOOSE),
-            Spec(MTP_EXACT, 0.031, 0.065, 2, 0.6, memory=182e6, claim=SILENT, reported=False),
-        )),
-        BlockSpec(DS4, TINY, GREEDY, SHORT, slow, (
-            Spec(MTP, 0.026, 0.065, 2, 0.85, memory=182e6, claim=MATCH, part_at=12,
-                 text=""),
-        )),
-        BlockSpec(OMLX, TINY, GREEDY, SHORT, Spec(fate=Status.UNAVAILABLE, reason="omlx: no such command on PATH",
-                                                  remedy="brew install omlx"), (
-            Spec(MTP, fate=Status.UNAVAILABLE, claim=MATCH, reason="omlx: no such command on PATH",
-                 remedy="brew install omlx"),
-        ), twin=False),
+        BlockSpec(
+            DS4,
+            TINY,
+            WARM,
+            SHORT,
+            slow,
+            (
+                Spec(MTP, 0.026, 0.065, 2, 0.85, memory=182e6, claim=LOOSE),
+                Spec(MTP_EXACT, 0.031, 0.065, 2, 0.6, memory=182e6, claim=SILENT, reported=False),
+            ),
+        ),
+        BlockSpec(
+            DS4,
+            TINY,
+            GREEDY,
+            SHORT,
+            slow,
+            (Spec(MTP, 0.026, 0.065, 2, 0.85, memory=182e6, claim=MATCH, part_at=12, text=""),),
+        ),
+        BlockSpec(
+            OMLX,
+            TINY,
+            GREEDY,
+            SHORT,
+            Spec(fate=Status.UNAVAILABLE, reason="omlx: no such command on PATH", remedy="brew install omlx"),
+            (
+                Spec(
+                    MTP,
+                    fate=Status.UNAVAILABLE,
+                    claim=MATCH,
+                    reason="omlx: no such command on PATH",
+                    remedy="brew install omlx",
+                ),
+            ),
+            twin=False,
+        ),
     )
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.schema.adapter import TrialSpec
 from orchestrator.schema.cell import (
-    Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload,
+    Cell,
+    EngineConfig,
+    EosPolicy,
+    Method,
+    MethodKind,
+    ModelConfig,
+    Sampling,
+    Workload,
 )
 
 if TYPE_CHECKING:

@@ -15,7 +15,14 @@ from orchestrator.process.worker import WorkerChannel
 from orchestrator.schema.adapter import LaunchContext, TrialSpec, WorkerStep
 from orchestrator.schema.capture import TrialCapture, log_line, read_session, step_lines
 from orchestrator.schema.cell import (
-    Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload,
+    Cell,
+    EngineConfig,
+    EosPolicy,
+    Method,
+    MethodKind,
+    ModelConfig,
+    Sampling,
+    Workload,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +76,7 @@ class MlxSession:
         return answer
 
     def read(self) -> Any:
-        return read_session("".join(self.lines), self.process.stdout_path.read_text(encoding="utf-8"), self.process.stderr_path.read_bytes())
+        return read_session("".join(self.lines), self.process.stdout, self.process.stderr_path.read_bytes())
 
 
 @contextlib.contextmanager

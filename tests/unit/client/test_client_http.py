@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import pytest
 
@@ -54,10 +55,21 @@ def test_one_client_serves_many_requests_each_on_its_own_connection(client: Engi
     assert capture.body == ""
 
 
-def test_proxies_of_the_environment_are_not_used(client: EngineClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_are_not_used(fault_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert client.exchange(fault("none"), LONG_S, LONG_S).complete
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with EngineClient(fault_url) as direct:
+        assert direct.exchange(fault("none"), LONG_S, LONG_S).complete
+
+
+def test_sending_is_stamped_on_the_open_connection(client: EngineClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = count(1)
+    monkeypatch.setattr("orchestrator.client.http.now_s", lambda: float(next(ticks)))
+    capture = client.exchange(fault("echo", stream=False), LONG_S, LONG_S)
+    assert capture.sent_s == 2.0  # 1.0 is the beginning, before the connection was opened
+    assert (capture.events[0].t_s, capture.done_s) == (3.0, 4.0)
 
 
 @pytest.mark.parametrize(

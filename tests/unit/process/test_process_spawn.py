@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from orchestrator.process import guard
 from orchestrator.process.errors import LaunchError
 from orchestrator.process.ports import free_port
 from orchestrator.process.spawn import EngineProcess
@@ -252,6 +253,15 @@ def test_send_to_a_deaf_process_times_out(start: Start) -> None:
     process.stop(grace_s=0.2)
     with pytest.raises(BrokenPipeError):
         process.send(b"x", 0.1)
+
+
+def test_our_exit_kills_what_runs(start: Start) -> None:
+    process = start(sys.executable, "-c", "import time; time.sleep(600)")
+    stopped = start(sys.executable, "-c", "")
+    stopped.stop(grace_s=LONG_S)
+    guard._abandon_all()
+    assert process.poll() == -signal.SIGKILL
+    assert stopped.poll() == 0
 
 
 OWNER = """

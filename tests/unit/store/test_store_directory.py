@@ -101,6 +101,8 @@ def test_next_take_is_above_every_folder_of_the_set(tmp_path: Path) -> None:
     assert run.next_take(PRINTS, 1, 1) == 5
     assert run.next_take({BASE: PRINTS[BASE]}, 1, 1) == 1
     assert run.next_take(PRINTS, 2, 1) == 0
+    run.session_folder(S1, PRINTS[S1], 2, 11, 0)
+    assert run.next_take(PRINTS, 2, 1) == 0
     assert run.next_take({BASE: "f" * 16}, 1, 1) == 0
 
 

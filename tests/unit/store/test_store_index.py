@@ -189,6 +189,30 @@ def test_sessions_pool_only_where_the_table_ranks_them(status: Status) -> None:
     assert bool(state.failed_sessions) is (status not in (Status.OK, Status.ABORTED))
 
 
+def test_the_reason_is_that_of_the_latest_of_the_worst() -> None:
+    sessions = [session(place(S1, 1, number), Status.FAILED, f"cause {number}") for number in range(2)]
+    state = build(matrix(), attempt(1), *sessions, session(place(S1, 1, 2), Status.TIMEOUT, "slow")).cells[S1]
+    assert (state.status, state.reason, state.remedy) == (Status.FAILED, "cause 1", "fix cause 1")
+
+
+def test_a_session_under_another_fingerprint_than_its_attempt_counts_for_nothing() -> None:
+    foreign = session(place(S1, 1, 2, fingerprint="9" * 16), Status.FAILED, "of another life")
+    state = build(matrix(), attempt(1), *one_set(1, 0), *one_set(1, 1), foreign).cells[S1]
+    assert (state.status, state.failed_sessions) == (Status.OK, ())
+
+
+def test_the_next_take_is_above_all_that_were_seen() -> None:
+    (only,) = build(matrix(), attempt(1), trial(place(S1, 1, 0, 3), 0), trial(place(S1, 1, 0, 1), 0)).attempts[BLOCK]
+    assert [only.next_take(0), only.next_take(1)] == [4, 0]
+
+
+def test_engagement_is_that_of_the_pooled_sessions_where_there_are_any() -> None:
+    silent = session(place(S1, 1, 1), Status.NOT_ENGAGED, "nothing drafted", Engagement.NOT_ENGAGED)
+    assert build(matrix(), attempt(1), silent).cells[S1].engagement is Engagement.NOT_ENGAGED
+    state = build(matrix(), attempt(1), *one_set(1, 0), silent).cells[S1]
+    assert (state.status, state.engagement) == (Status.NOT_ENGAGED, Engagement.ENGAGED)
+
+
 def test_engagement_is_engaged_when_any_session_drafted() -> None:
     def run(*kinds: Engagement) -> Engagement | None:
         records: list[Record] = [matrix(), attempt(1, planned=len(kinds))]

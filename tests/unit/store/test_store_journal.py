@@ -10,6 +10,7 @@ from store_samples import BASE, S1, make_run, matrix, note, one_session, place, 
 
 from orchestrator.schema.codec import dump_record
 from orchestrator.schema.errors import StoreError
+from orchestrator.store import journal
 
 RECORDS = [matrix(), *one_session(place(BASE, 1, 0))]
 
@@ -28,12 +29,12 @@ def test_what_was_appended_is_read_back_equal(tmp_path: Path) -> None:
 def test_cut_at_every_byte_of_the_last_line_then_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _fd: None)  # tested apart, and slow
     run = make_run(tmp_path / "run")
-    journal = run.path / "journal.jsonl"
+    path = run.path / "journal.jsonl"
     kept, last = RECORDS[:2], dataclasses.replace(trial(place(S1, 1, 0), 2), observations=())
     head = "".join(map(dump_record, kept)).encode()
     line = dump_record(last).encode()
     for cut in range(len(line) + 1):
-        journal.write_bytes(head + line[:cut])
+        path.write_bytes(head + line[:cut])
         whole = cut >= len(line) - 1  # a line that lacks nothing but its newline is complete
         before = [*kept, last] if whole else kept
         assert run.torn is (cut > 0 and not whole)
@@ -43,7 +44,7 @@ def test_cut_at_every_byte_of_the_last_line_then_appended(tmp_path: Path, monkey
             run.append(note("and another"))
         assert list(run.records()) == [*before, note("after the crash"), note("and another")]
         assert not run.torn
-        assert journal.read_bytes().startswith(head + line[:cut])  # nothing was cut off
+        assert path.read_bytes().startswith(head + line[:cut])  # nothing was cut off
 
 
 def test_a_seal_that_was_itself_cut(tmp_path: Path) -> None:
@@ -73,25 +74,47 @@ def test_a_tail_that_is_no_object_is_torn(tmp_path: Path, garbage: bytes) -> Non
 @pytest.mark.parametrize("follower", [b"", dump_record(note()).encode()])
 def test_a_damaged_line_is_named_with_file_and_number(tmp_path: Path, damage: bytes, follower: bytes) -> None:
     run = make_run(tmp_path / "run")
-    journal = run.path / "journal.jsonl"
-    journal.write_bytes(dump_record(note()).encode() * 2 + damage + follower)
+    path = run.path / "journal.jsonl"
+    path.write_bytes(dump_record(note()).encode() * 2 + damage + follower)
     read = []
     with pytest.raises(StoreError, match=r"journal\.jsonl:3: .*damaged") as caught:
         read.extend(run.records())
-    assert str(journal) in str(caught.value)
+    assert str(path) in str(caught.value)
 
 
-def test_a_reader_beside_a_writer_never_takes_the_rest_of_a_line_for_a_line(tmp_path: Path) -> None:
+def test_a_reader_beside_a_writer_never_takes_the_rest_of_a_line_for_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run(tmp_path / "run")
-    journal = run.path / "journal.jsonl"
+    path = run.path / "journal.jsonl"
     line = dump_record(note("half")).encode()
-    journal.write_bytes(dump_record(note()).encode() + line[:20])
-    reader = run.records()
-    assert next(reader) == note()
-    with journal.open("ab") as file:
-        file.write(line[20:])
-    assert list(reader) in ([], [note("half")])
+    path.write_bytes(dump_record(note()).encode() + line[:20])
+    real = journal._is_whole
+
+    def the_writer_goes_on(tail: bytes) -> bool:
+        with path.open("ab") as file:
+            file.write(line[20:])
+        return real(tail)
+
+    monkeypatch.setattr(journal, "_is_whole", the_writer_goes_on)
+    assert list(run.records()) == [note()]
+    monkeypatch.undo()
     assert list(run.records()) == [note(), note("half")]
+
+
+@pytest.mark.parametrize("lost", [1, 2, 150_000])
+def test_a_last_line_longer_than_a_chunk(tmp_path: Path, lost: int) -> None:
+    run = make_run(tmp_path / "run")
+    path = run.path / "journal.jsonl"
+    long = note("long " * 40_000)
+    text = (dump_record(note()) + dump_record(long)).encode()[:-lost]
+    path.write_bytes(text)
+    kept = [note(), long] if lost == 1 else [note()]
+    assert run.torn is (lost > 1)
+    with run.lock():
+        run.append(note("next"))
+    assert list(run.records()) == [*kept, note("next")]
+    assert path.read_bytes() == text + (b"\n" if lost == 1 else b"\x18\n") + dump_record(note("next")).encode()
 
 
 @pytest.mark.parametrize(
@@ -150,12 +173,12 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_each_line_is_synced_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(tmp_path / "run")
-    journal = run.path / "journal.jsonl"
+    path = run.path / "journal.jsonl"
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd))[1])
     with run.lock():
         for record in RECORDS:
             run.append(record)
-            assert synced[-1] == journal.stat().st_size
+            assert synced[-1] == path.stat().st_size
     assert len(synced) == len(RECORDS)

@@ -1,0 +1,248 @@
+"""Real llama.cpp on the tiny models: every count equal to one made here by other means, greedy tokens equal to the baseline's."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import os
+import re
+from collections import Counter
+
+import pytest
+from engine_session import drive
+from llama_cells import DRAFT, GREEDY, MTP, NEVER, NGRAM, NONE, REJECTION, WARM, make_cell, make_trial
+
+from adapters import llama_cpp, llama_cpp_embedded
+from orchestrator.demo.export import resolve
+from orchestrator.process.probe import run_probe
+from orchestrator.runner.observe import observe_trial
+from orchestrator.schema.cell import EosPolicy, MethodKind
+from orchestrator.schema.errors import EngineRefusal
+from orchestrator.schema.status import Status
+from orchestrator.workloads.load import load_prompts
+
+pytestmark = pytest.mark.engine
+
+BINARY = os.environ.get("SPECMATRIX_LLAMA_SERVER")
+REQUIRED = os.environ.get("SPECMATRIX_REQUIRE_ENGINES") == "1"
+TARGET, SMALL, MULTI, FOREIGN = (
+    "tiny-target-f32.gguf", "tiny-draft-f32.gguf", "tiny-mtp-f32.gguf", "tiny-incompatible-f16.gguf",
+)
+TOKENS = 40
+PROMPTS = [prompt.text for prompt in load_prompts("demo-short")]
+ROUND = re.compile(r"task (\d+) \| accepted +(\d+)/ *(\d+) draft tokens( \(restore)?")
+
+
+@pytest.fixture(scope="module", params=["llama_cpp_embedded", pytest.param("llama_cpp", marks=pytest.mark.llama_server)])
+def engine(request):
+    """An adapter whose engine is on this machine."""
+    if request.param == "llama_cpp_embedded":
+        there, adapter = importlib.util.find_spec("xllamacpp") is not None, llama_cpp_embedded.ADAPTER
+    else:
+        there, adapter = bool(BINARY), llama_cpp.ADAPTER
+    if not there:
+        why = f"the engine of {request.param} is not here (pip install xllamacpp / SPECMATRIX_LLAMA_SERVER)"
+        if REQUIRED:
+            pytest.fail(why)
+        pytest.skip(why)
+    return adapter
+
+
+def cell_of(engine, target, method, sampling=GREEDY, draft=None, **how):
+    binary = BINARY if engine.name == "llama_cpp" else None
+    draft = None if draft is None else resolve(draft)
+    return make_cell(engine.name, resolve(target), method, sampling, draft=draft, binary=binary, **{"tokens": TOKENS, **how})
+
+
+def trials(prompts=None, seed=5):
+    return [make_trial(index, text, seed) for index, text in enumerate(prompts or PROMPTS)]
+
+
+def run(engine, cell, folder, specs=None):
+    driven = drive(engine, cell, specs or trials(), folder)
+    assert driven.refusal is None, driven.refusal
+    assert driven.exit_code == 0
+    return driven
+
+
+def values(parsed):
+    return {item.metric: item.value for item in parsed.observations if item.absent is None}
+
+
+def totals(text):
+    return {key: float(value) for key, value in re.findall(r"^llamacpp:(\S+) (\S+)$", text, re.MULTILINE)}
+
+
+def growth(capture, name):
+    """By how much a total grew over the trial's request, read from the raw scrapes."""
+    before, after = (totals(capture.steps[step].text) for step in ("metrics_before", "metrics_after"))
+    return after.get(name, 0) - before.get(name, 0)
+
+
+def lines_by_round(log):
+    """(drafted, accepted, restores) of each round: a restore line opens a round that the next plain line closes."""
+    tasks = Counter(match[1] for match in re.finditer(r"task (\d+) \| +total time", log))
+    assert len(tasks) == 1
+    rounds, restored = [], []
+    for match in ROUND.finditer(log):
+        if match[1] not in tasks:
+            continue
+        if match[4]:
+            restored.append(int(match[3]))
+        else:
+            accepted = int(match[2]) - bool(restored)
+            rounds.append((restored[0] if restored else int(match[3]), accepted, len(restored)))
+            restored = []
+    assert not restored
+    return rounds
+
+
+CASES = {
+    "draft": (TARGET, DRAFT, SMALL), "rejection": (TARGET, REJECTION, SMALL), "mtp": (MULTI, MTP, None),
+    "ngram": (TARGET, NGRAM, None), "never": (TARGET, NEVER, None), "hybrid": (MULTI, DRAFT, MULTI),
+}
+
+
+@pytest.mark.parametrize("eos", [EosPolicy.MASK, EosPolicy.STOP])
+@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=lambda item: item.name)
+@pytest.mark.parametrize("case", list(CASES))
+def test_counts_equal_the_engines_own_totals_and_lines(engine, case, sampling, eos, tmp_path):
+    target, method, draft = CASES[case]
+    cell = cell_of(engine, target, method, sampling, draft, eos=eos)
+    driven = run(engine, cell, tmp_path)
+    for index in range(len(PROMPTS)):
+        capture = driven.capture.trials[index]
+        parsed = engine.parse_trial(cell, capture)
+        found, rounds = values(parsed), lines_by_round(capture.log)
+        assert parsed.problems == ()
+        assert found["output_tokens"] == len(parsed.token_ids) == growth(capture, "tokens_predicted_total")
+        assert found["prompt_tokens"] == growth(capture, "prompt_tokens_total")
+        assert found["cached_tokens"] == growth(capture, "prompt_tokens_cached_total") == 0
+        assert found["drafted_tokens"] == growth(capture, "spec_decode_num_draft_tokens_total") == sum(r[0] for r in rounds)
+        assert found["accepted_tokens"] == growth(capture, "spec_decode_num_accepted_tokens_total") == sum(r[1] for r in rounds)
+        assert found["verify_rounds"] == growth(capture, "spec_decode_num_drafts_total") == len(rounds)
+        assert found["replay_passes"] == sum(r[2] for r in rounds)
+        if "target_passes" in found:
+            # the demo prompts are prefilled by one decode call each
+            assert found["target_passes"] == growth(capture, "n_decode_total") - 1
+        if "rejected_tokens" in found:
+            assert found["rejected_tokens"] == sum(accepted < drafted for drafted, accepted, _ in rounds)
+        if parsed.finish_reason == "length":
+            assert found["output_tokens"] == TOKENS
+            assert found["target_passes"] == TOKENS - 1 - found["accepted_tokens"]
+    if case == "hybrid" and sampling is WARM:
+        assert "restore checkpoint" in driven.capture.stderr
+    if case == "never":
+        assert not ROUND.search(driven.capture.stderr)
+
+
+@pytest.mark.parametrize("case", ["draft", "mtp", "ngram", "hybrid"])
+@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=lambda item: item.name)
+def test_f32_tokens_equal_the_baselines(engine, case, sampling, tmp_path):
+    target, method, draft = CASES[case]
+    tokens = {}
+    for name, used in (("off", NONE), ("on", method)):
+        cell = cell_of(engine, target, used, sampling, draft)
+        driven = run(engine, cell, tmp_path / name)
+        tokens[name] = [engine.parse_trial(cell, driven.capture.trials[i]).token_ids for i in range(len(PROMPTS))]
+    assert tokens["on"] == tokens["off"]
+    assert len(set(tokens["off"])) > 1
+    assert all(len(ids) == TOKENS for ids in tokens["off"])
+
+
+def test_our_clock_and_the_engines_agree_on_what_a_burst_is(engine, tmp_path):
+    cell = cell_of(engine, TARGET, DRAFT, draft=SMALL)
+    driven = run(engine, cell, tmp_path)
+    for index in range(len(PROMPTS)):
+        seen = observe_trial(engine, cell, driven.capture.trials[index])
+        found = {item.metric: item.value for item in seen.observations if item.absent is None}
+        assert found["burst_count"] == found["target_passes"] + 1
+        assert len(seen.curve) == found["burst_count"]
+        assert seen.curve[-1][1] == TOKENS
+
+
+def test_a_baseline_makes_one_pass_for_each_token(engine, tmp_path):
+    cell = cell_of(engine, TARGET, NONE)
+    driven = run(engine, cell, tmp_path)
+    for index in range(len(PROMPTS)):
+        capture = driven.capture.trials[index]
+        assert engine.parse_trial(cell, capture).problems == ()
+        assert growth(capture, "n_decode_total") == TOKENS
+    assert not ROUND.search(driven.capture.stderr)
+
+
+def test_repeating_a_prompt_meets_no_cache(engine, tmp_path):
+    cell = cell_of(engine, TARGET, DRAFT, draft=SMALL)
+    driven = run(engine, cell, tmp_path, trials(PROMPTS[:1] * 2))
+    first, second = (values(engine.parse_trial(cell, driven.capture.trials[index])) for index in (0, 1))
+    assert first["prompt_tokens"] == second["prompt_tokens"]
+    assert first["cached_tokens"] == second["cached_tokens"] == 0
+
+
+def test_settings_are_honoured(engine, tmp_path):
+    cell = cell_of(engine, TARGET, DRAFT, WARM, SMALL)
+    driven = run(engine, cell, tmp_path, trials(PROMPTS[1:2]))
+    verdicts = {item.name: item.verdict.value for item in engine.conditions(cell, driven.capture.trials[0])}
+    verdicts.pop("system_config", None)
+    assert set(verdicts.values()) == {"honoured"}
+    assert {"temperature", "seed", "samplers", "speculation", "draft_length", "context", "cache_prompt"} <= set(verdicts)
+
+
+def test_another_vocabulary_is_not_engaged(engine, tmp_path):
+    driven = drive(engine, cell_of(engine, TARGET, DRAFT, draft=FOREIGN), trials(), tmp_path)
+    assert driven.refusal is not None
+    assert driven.refusal.status is Status.NOT_ENGAGED
+    assert "vocab" in driven.refusal.reason
+
+
+def test_a_speculating_server_is_no_baseline(engine, tmp_path):
+    ngram = cell_of(engine, TARGET, NGRAM)
+    driven = run(engine, ngram, tmp_path, trials(PROMPTS[:1]))
+    baseline = dataclasses.replace(ngram, method=NONE)
+    refusal = engine.check_ready(baseline, driven.capture.ready, driven.capture.stdout, driven.capture.stderr)
+    assert refusal is not None
+    assert refusal.status is Status.CONTAMINATED
+
+
+def test_a_damaged_model_ends_the_engine_with_its_reason(engine, tmp_path):
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(resolve(TARGET).read_bytes()[:-100_000])
+    cell = cell_of(engine, TARGET, NONE)
+    cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, target=str(damaged)))
+    with pytest.raises((EngineRefusal, RuntimeError), match=r"start|ready"):
+        drive(engine, cell, trials(), tmp_path / "session")
+    log = (tmp_path / "session" / "stderr.log").read_text(encoding="utf-8", errors="replace")
+    assert "corrupted or incomplete" in log
+
+
+def test_the_engine_tells_what_it_is(engine, tmp_path):
+    cell = cell_of(engine, MULTI, MTP)
+    outputs = {probe.name: run_probe(probe, tmp_path) for probe in engine.probe_commands(cell.engine)}
+    identity = engine.identify(cell.engine, outputs)
+    assert identity.unavailable is None
+    assert identity.facts
+    for kind, method, target in ((k, m, t) for k, (t, m, _) in CASES.items() if k != "hybrid"):
+        draft = SMALL if method.kind is MethodKind.DRAFT else None
+        assert engine.supports(cell_of(engine, target, method, draft=draft), identity) is None, kind
+    refusal = engine.supports(cell_of(engine, TARGET, MTP), identity)
+    assert refusal is not None
+    assert "MTP weights in this file: no" in refusal.reason
+
+
+def speculates(driven):
+    return json.loads(driven.capture.ready.steps["slots"].text)[0]["speculative"]
+
+
+def test_an_environment_that_adds_a_drafter_does_not_reach_the_engine(engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("LLAMA_ARG_SPEC_TYPE", "ngram-mod")
+    assert speculates(run(engine, cell_of(engine, TARGET, NONE), tmp_path, trials(PROMPTS[:1]))) is False
+
+
+def test_a_users_configuration_file_does_not_reach_the_engine(engine, tmp_path, monkeypatch):
+    config = tmp_path / "home" / ".config" / "llama.cpp" / "config.ini"
+    config.parent.mkdir(parents=True)
+    config.write_text("[*]\nspec-type = ngram-mod\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    assert speculates(run(engine, cell_of(engine, TARGET, NONE), tmp_path / "session", trials(PROMPTS[:1]))) is False
