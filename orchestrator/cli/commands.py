@@ -69,7 +69,7 @@ def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str]
 
     workspace = open_workspace(matrix, reports)
     path = run if run is not None else (None if new else workspace.newest_run())
-    earlier = newest_run(reports)
+    earlier = workspace.newest_run() or newest_run(reports)
     index = Index.build(RunDirectory.open(path).records() if path is not None else ())
     selected = frozenset(cell.id for cell in workspace.select(only))
     attempts = plan_attempts(
@@ -83,24 +83,23 @@ def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str]
         rows = [(one.set_index + 1, " → ".join(_short(cell.id) for cell in one.cells)) for one in attempt.sets]
         console.print(table(f"{attempt.block} · attempt {attempt.attempt}", ("set", "order"), rows))
     sessions = sum(attempt.sessions for attempt in attempts)
-    trials = sessions * (workspace.matrix.run.trials + workspace.matrix.run.warmup)
-    console.print(plain(f"{sessions} sessions, {trials} requests (at most {workspace.matrix.run.warmup} warm-ups each)"))
+    per_session = workspace.matrix.run.trials + workspace.matrix.run.warmup
+    console.print(plain(f"{sessions} sessions, at most {sessions * per_session} requests, warm-ups included"))
     console.print(plain(_expected_time(attempts, earlier)))
 
 
 def _expected_time(attempts: Sequence[PlannedAttempt], earlier: Path | None) -> str:
-    """The time of the same cells in an earlier run; nothing is guessed."""
+    """By an earlier run's sessions of the same cells, else of the same engine; nothing is guessed from thin air."""
     from orchestrator.store.directory import RunDirectory
-    from orchestrator.store.durations import session_seconds
+    from orchestrator.store.durations import expected_s, session_seconds
 
-    known = session_seconds(RunDirectory.open(earlier).records()) if earlier is not None else {}
+    spent = session_seconds(RunDirectory.open(earlier).records()) if earlier is not None else {}
+    if not spent:
+        return "expected time: not known before a first run on this machine"
     wanted = [cell.id for attempt in attempts for one in attempt.sets for cell in one.cells]
-    told = [known[cell] for cell in wanted if cell in known]
-    if not told:
-        return "expected time: not known before the first run of these cells"
-    text = f"expected time: {seconds(sum(told))} by an earlier run"
-    missing = len(wanted) - len(told)
-    return text + (f", without {missing} sessions never run before" if missing else "")
+    new = sum(cell not in spent for cell in wanted)
+    text = f"expected time: {seconds(expected_s(wanted, spent))} by the sessions of {earlier}"
+    return text + (f" ({new} sessions of cells never run before, by their engine's others)" if new else "")
 
 
 def _short(cell_id: str) -> str:

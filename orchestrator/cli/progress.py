@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from orchestrator.runner.events import CellGivenUp, RunStarted, Said, SessionDone, SessionStarted, TrialDone
 from orchestrator.schema.status import STATUS_RULES, Status
 from orchestrator.schema.units import seconds
+from orchestrator.store.durations import expected_s
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,10 +29,11 @@ class ProgressView:
         self._console, self._verbose = console, verbose
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._total = self._done = 0
-        self._spent_s = 0.0
+        self._queue: list[str] = []
+        self._done = 0
+        self._spent_s: dict[str, list[float]] = {}
 
-    def __enter__(self) -> ProgressView:
+    def __enter__(self) -> Self:
         if self._console.is_terminal:
             # Few redraws: what draws here takes time from the engine that is measured.
             self._bar = Progress(
@@ -58,17 +60,18 @@ class ProgressView:
             case SessionDone():
                 self._session(event)
             case CellGivenUp():
-                self._total -= event.sessions_left_out
+                self._queue = [cell for cell in self._queue if cell != event.cell]
                 self._say(f"  {event.cell}: left out of the {event.sessions_left_out} remaining sets")
             case Said():
                 self._say(event.text)
 
     def _start(self, event: RunStarted) -> None:
-        self._total = event.sessions
+        self._queue = list(event.queue)
+        cells = len(set(event.queue))
         refused = f", {event.refused} cells cannot be measured here" if event.refused else ""
-        self._say(f"{event.cells} cells to measure in {event.sessions} sessions{refused}")
+        self._say(f"{cells} cells to measure in {len(event.queue)} sessions{refused}")
         if self._bar is not None:
-            self._task = self._bar.add_task("", total=event.sessions)
+            self._task = self._bar.add_task("", total=len(event.queue))
 
     def _trial(self, event: TrialDone) -> None:
         if not self._verbose:
@@ -78,20 +81,23 @@ class ProgressView:
 
     def _session(self, event: SessionDone) -> None:
         self._done += 1
-        self._spent_s += event.duration_s
+        self._spent_s.setdefault(event.cell, []).append(event.duration_s)
+        if event.cell in self._queue:
+            self._queue.remove(event.cell)
         if event.status is not Status.OK:
             self._say(f"  {event.cell}: {STATUS_RULES[event.status].word}: {event.reason}")
         elif self._bar is None:
-            self._say(f"  [{self._done}/{self._total}] {event.cell}  {seconds(event.duration_s)} · {self._left()}")
+            count = f"{self._done}/{self._done + len(self._queue)}"
+            self._say(f"  [{count}] {event.cell}  {seconds(event.duration_s)} · {self._left()}")
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._done, total=self._total)
+            self._bar.update(self._task, completed=self._done, total=self._done + len(self._queue))
 
     def _left(self) -> str:
         if not self._done:
             return "time left: known after the first session"
-        if self._done >= self._total:
+        if not self._queue:
             return "the last one"
-        return f"about {seconds(self._spent_s / self._done * max(self._total - self._done, 0))} left"
+        return f"about {seconds(expected_s(self._queue, self._spent_s))} left"
 
     def _describe(self, text: str) -> None:
         if self._bar is not None and self._task is not None:

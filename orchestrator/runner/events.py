@@ -10,10 +10,9 @@ from orchestrator.schema.status import Status
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """How much there is to do: cells to measure, sessions in all, and cells that cannot be measured."""
+    """How much there is to do: cell ids, one per session, in order; and how many cells cannot be measured."""
 
-    cells: int
-    sessions: int
+    queue: tuple[str, ...]
     refused: int
 
 

@@ -57,7 +57,8 @@ def execute(job: Job, directory: RunDirectory, listen: Listener) -> bool:
             job.expansion.blocks, job.survey.fates, index, job.matrix.run, selected=job.selected, again=job.again
         )
         refused = sum(fate.refusal is not None for fate in job.survey.fates.values())
-        listen(RunStarted(sum(len(a.cells) for a in attempts), sum(a.sessions for a in attempts), refused))
+        queue = tuple(cell.id for attempt in attempts for one in attempt.sets for cell in one.cells)
+        listen(RunStarted(queue, refused))
         try:
             for attempt in attempts:
                 _run_attempt(job, directory, attempt, listen)
