@@ -6,6 +6,8 @@ writes the journal.
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,7 @@ from orchestrator.schema.record import Engagement, Phase, Place, SessionRecord, 
 from orchestrator.schema.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from orchestrator.matrix.types import RunSettings
@@ -191,13 +193,14 @@ class _Session:
         log_from = process.stderr_size()
         captures: list[StepCapture] = []
         try:
-            for step in steps:
-                if isinstance(step, LogStep):
-                    process.wait_for_log(step.pattern, log_from, step.timeout_s)
-                    continue
-                captures.append(channel.make(step))
-                if captures[-1].error is not None:
-                    break
+            with _no_collection():
+                for step in steps:
+                    if isinstance(step, LogStep):
+                        process.wait_for_log(step.pattern, log_from, step.timeout_s)
+                        continue
+                    captures.append(channel.make(step))
+                    if captures[-1].error is not None:
+                        break
         finally:
             log_to = process.stderr_size()
             with self.events.open("a", encoding="utf-8") as file:
@@ -217,6 +220,17 @@ class _Session:
         stderr = (self.plan.folder / "stderr.log").read_bytes()
         capture = read_session(self.events.read_text(encoding="utf-8"), stdout, stderr)
         self.observations += self.adapter.parse_session(self.cell, capture)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Our garbage collector does not run meanwhile: it would stamp what arrives late."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class _Channel:
@@ -254,6 +268,7 @@ class _Channel:
             if now_s() > deadline:
                 reason = f"not ready within {self.settings.startup_timeout_s:g} s"
                 raise EngineRefusal(Status.TIMEOUT, reason)
+        self.process.note_children()
         if owner_is(self.process.pid, self.port) is False:
             reason = f"port {self.port} is answered by another process than the engine that was started"
             raise EngineRefusal(Status.CONTAMINATED, reason)

@@ -75,7 +75,9 @@ def test_sending_is_stamped_on_the_open_connection(client: EngineClient, monkeyp
 @pytest.mark.parametrize(
     ("name", "events"), [("drop", TOKENS[:2]), ("crash", TOKENS[:2]), ("dropearly", []), ("nohttp", [])]
 )
-def test_a_broken_connection_is_an_error_and_keeps_the_events(client: EngineClient, name: str, events: list[str]) -> None:
+def test_a_broken_connection_is_an_error_and_keeps_the_events(
+    client: EngineClient, name: str, events: list[str]
+) -> None:
     capture = client.exchange(fault(name), LONG_S, LONG_S)
     assert data(capture) == events
     assert capture.error.startswith("the connection broke: ")
@@ -99,6 +101,12 @@ def test_silence_ends_timed_out(client: EngineClient, name: str, events: list[st
     assert capture.error == "silent for 1 s"
     assert data(capture) == events
     assert capture.done_s is not None
+
+
+@pytest.mark.parametrize("silence_s", [1.0, LONG_S])
+def test_a_total_time_no_longer_than_the_silence_is_the_reason(client: EngineClient, silence_s: float) -> None:
+    for _ in range(3):
+        assert client.exchange(fault("silent"), silence_s, 0.1).error == "not done within 0.1 s"
 
 
 @pytest.mark.parametrize(("name", "first"), [("silent", []), ("hang", TOKENS[:2]), ("keepalive", TOKENS[:1])])
@@ -166,7 +174,9 @@ def test_other_hosts_are_refused(address: str) -> None:
         EngineClient(address)
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://localhost:1/", "http://[::1]:1", "http://127.8.8.8:1/v1"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1", "http://localhost:1/", "http://[::1]:1", "http://127.8.8.8:1/v1"]
+)
 def test_this_host_is_taken(address: str) -> None:
     with EngineClient(address) as opened:
         assert isinstance(opened, EngineClient)

@@ -135,7 +135,9 @@ def test_what_cannot_be_hashed_is_an_error(tmp_path: Path, cache: Path) -> None:
         sha256_of(tmp_path / "empty", cache)
 
 
-def test_a_file_that_changes_meanwhile_is_an_error(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_meanwhile_is_an_error(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"abc")
     real = hashlib.file_digest

@@ -159,7 +159,9 @@ def test_descendants_are_summed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "after", "value"), [(100, 350, 250), (350, 100, -250), (7, 7, 0)])
-def test_swap_is_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, after: int, value: float) -> None:
+def test_swap_is_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, after: int, value: float
+) -> None:
     answers = iter((before, after))
     monkeypatch.setattr(memory, "swap_used_bytes", lambda: next(answers))
     sampler = MemorySampler(os.getpid(), tmp_path / "memory.jsonl", hz=0.001)

@@ -5,12 +5,16 @@ import pytest
 from orchestrator.process.environment import looks_secret, redacted_argv
 
 
-@pytest.mark.parametrize("name", ["HF_TOKEN", "--api-key", "OPENAI_API_KEY", "PASSWORD", "--hf-token", "MY_SECRET_ID", "AUTH"])
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "--api-key", "OPENAI_API_KEY", "PASSWORD", "--hf-token", "MY_SECRET_ID", "AUTH"]
+)
 def test_secret_names(name: str) -> None:
     assert looks_secret(name)
 
 
-@pytest.mark.parametrize("name", ["--max-tokens", "KEYBOARD", "N_TOKENS", "--keep", "AUTHOR", "PATH", "--api-key-file", "-"])
+@pytest.mark.parametrize(
+    "name", ["--max-tokens", "KEYBOARD", "N_TOKENS", "--keep", "AUTHOR", "PATH", "--api-key-file", "-"]
+)
 def test_plain_names(name: str) -> None:
     assert not looks_secret(name)
 

@@ -30,7 +30,10 @@ def test_a_process_leads_its_own_session_and_group(start: Start) -> None:
 
 def test_server_output_goes_to_files(start: Start) -> None:
     process = start(
-        sys.executable, "-c", "import sys; print('out'); print('err \\x1b[31mred\\x1b[0m', file=sys.stderr)", server=True
+        sys.executable,
+        "-c",
+        "import sys; print('out'); print('err \\x1b[31mred\\x1b[0m', file=sys.stderr)",
+        server=True,
     )
     assert process.wait(LONG_S) == 0
     assert process.stdout == "out\n"

@@ -45,7 +45,7 @@ def test_a_refusal_carries_status_and_reason(worker: Start) -> None:
 
 
 def test_a_refusal_with_an_unknown_status_is_a_failure(start: Start) -> None:
-    process = start(sys.executable, "-c", "print('{\"event\": \"refused\", \"status\": \"tired\"}')")
+    process = start(sys.executable, "-c", 'print(\'{"event": "refused", "status": "tired"}\')')
     with pytest.raises(EngineRefusal, match="no reason") as caught:
         WorkerChannel(process).wait_ready(LONG_S)
     assert caught.value.status == "failed"
@@ -116,7 +116,9 @@ def test_an_error_line_is_the_workers_word_and_the_conversation_goes_on(channel:
         ("torn", "exit code 0", 0),
     ],
 )
-def test_a_broken_answer_is_an_error_and_breaks_the_channel(channel: WorkerChannel, name: str, error: str, events: int) -> None:
+def test_a_broken_answer_is_an_error_and_breaks_the_channel(
+    channel: WorkerChannel, name: str, error: str, events: int
+) -> None:
     broken = channel.call(step(name), LONG_S, LONG_S)
     with pytest.raises(ValueError, match=error):
         raise ValueError(broken.error)

@@ -1,0 +1,1 @@
+"""The streaming HTTP client for server engines: one clock for all of them."""
