@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import cache
 
@@ -23,7 +24,7 @@ from orchestrator.schema.result import Verdict
 
 VOCABULARY, LENGTH, DRAFTED = 12, 4, 3
 RNG = np.random.default_rng(2)
-TARGET_LOGITS = RNG.normal(0, 1.3, (VOCABULARY, VOCABULARY))
+TARGET_LOGITS = RNG.normal(0, 2.2, (VOCABULARY, VOCABULARY))
 DRAFT_LOGITS = TARGET_LOGITS + RNG.normal(0, 0.9, (VOCABULARY, VOCABULARY))
 
 
@@ -54,7 +55,7 @@ class Coin:
 
 
 def find(cumulative: list[float], u: float) -> int:
-    return int(min(np.searchsorted(cumulative, u * cumulative[-1], side="right"), VOCABULARY - 1))
+    return min(bisect_right(cumulative, u * cumulative[-1]), VOCABULARY - 1)
 
 
 @cache
@@ -209,7 +210,7 @@ def test_simulated_samplers_are_judged_rightly_at_screen_size(one_round: Round, 
 
 
 def test_the_contexts_have_the_entropy_that_the_check_asks_for() -> None:
-    entropy = -(TARGET * np.log(TARGET)).sum(axis=1)
+    entropy = -(TARGET * np.log(TARGET)).sum(axis=1)[: CERTIFY.contexts]
     assert (entropy > 1).all()
     assert (entropy < 3).all()
 
@@ -229,9 +230,10 @@ def test_the_negative_control_decides_whether_a_pass_means_anything() -> None:
 
 
 def test_a_baseline_that_differs_from_itself_is_no_measure() -> None:
-    off, off_again, control = off_arms(0, SCREEN, 1)
-    sample = ContextSamples("p", off, off, control, off_again)
-    assert distribution_check((sample,), skip=1).check.verdict is Verdict.UNDERPOWERED
+    off, _, control = off_arms(0, SCREEN, 1)
+    found = distribution_check((ContextSamples("p", control, off, control, control),), skip=1)
+    assert found.check.verdict is Verdict.UNDERPOWERED
+    assert found.check.evidence.startswith("the baseline differs from itself")
 
 
 def test_too_few_generations_are_underpowered_and_never_passed() -> None:
@@ -244,12 +246,18 @@ def test_too_few_generations_are_underpowered_and_never_passed() -> None:
 def test_pass_prints_the_distance_it_could_have_seen() -> None:
     found = check(rejection, SCREEN)
     assert found.detectable is not None
-    assert f"a total variation of {found.detectable:.2f} at a first token" in found.check.evidence
+    assert f"a total variation of {found.detectable:.2f} at every compared place" in found.check.evidence
 
 
 def test_certify_is_larger_than_screen_and_its_control_closer() -> None:
     assert (SCREEN.per_arm, SCREEN.contexts, SCREEN.control_factor) == (1_000, 2, 0.8)
     assert (CERTIFY.per_arm, CERTIFY.contexts, CERTIFY.control_factor) == (7_000, 3, 0.9)
+
+
+def test_certify_passes_an_exact_sampler_and_catches_a_smaller_slip() -> None:
+    assert check(rejection, CERTIFY).check.verdict is Verdict.PASS
+    slip = check(plain(0.93), CERTIFY)
+    assert slip.check.verdict is Verdict.FAIL
 
 
 def test_one_node_is_pearsons_test() -> None:
@@ -259,7 +267,8 @@ def test_one_node_is_pearsons_test() -> None:
     expected = stats.chi2_contingency([[300, 200, 100], [250, 300, 150]], correction=False)
     assert found.statistic == pytest.approx(expected.statistic)
     assert found.p == pytest.approx(expected.pvalue)
-    assert (found.df, found.nodes, found.outcomes, found.per_arm) == (2, 1, 3, 600)
+    assert (found.df, found.nodes, found.per_arm, found.compared) == (2, 1, 600, 600)
+    assert found.detectable(0.01) == detectable_tv(600, 3, 0.01)
 
 
 def test_nodes_below_the_root_add_their_statistic() -> None:
@@ -270,11 +279,25 @@ def test_nodes_below_the_root_add_their_statistic() -> None:
     # The root does not differ (300 and 100 in both); after 1 the next token does; after 2 only 100 sequences follow.
     assert (found.nodes, found.df, found.depth) == (2, 2, 1)
     assert found.statistic == pytest.approx(below.statistic)
-    # Without their first token all 400 stand at the root: 300 and 100 against 200 and 200.
     skipped = tree_test(left, right, skip=1)
-    averaged = stats.chi2_contingency([[300, 100], [200, 200]], correction=False)
     assert (skipped.nodes, skipped.df, skipped.depth) == (1, 1, 0)
-    assert skipped.statistic == pytest.approx(averaged.statistic)
+
+
+def test_rare_prefixes_make_one_stratified_node() -> None:
+    # Two prefixes of 150 per arm: O − E = 25 in each (100 against 50 of 150), V = 150² × 150 × 150 ÷ (300² × 299).
+    left = tuple((p, 1) for p in (1, 2) for _ in range(100)) + tuple((p, 2) for p in (1, 2) for _ in range(50))
+    right = tuple((p, 1) for p in (1, 2) for _ in range(50)) + tuple((p, 2) for p in (1, 2) for _ in range(100))
+    found = tree_test(left, right, skip=1)
+    variance = 150**4 / (300**2 * 299)
+    assert (found.nodes, found.df) == (1, 1)
+    assert found.statistic == pytest.approx(50**2 / (2 * variance))
+
+
+def test_a_chance_difference_in_prefixes_is_not_counted_again_below_them() -> None:
+    # After 1 always 3, after 2 always 4: the arms differ in the first token alone, which is skipped.
+    left = ((1, 3),) * 190 + ((2, 4),) * 110
+    right = ((1, 3),) * 110 + ((2, 4),) * 190
+    assert tree_test(left, right, skip=1, min_per_arm=150).p is None
 
 
 def test_rare_outcomes_are_pooled_and_an_end_is_an_outcome() -> None:
@@ -289,7 +312,7 @@ def test_rare_outcomes_are_pooled_and_an_end_is_an_outcome() -> None:
 def test_the_tree_test_keeps_its_level() -> None:
     rejected = 0
     for seed in range(100):
-        left, right = (generate(plain(), 0, 400, 2 * seed + arm + 5000) for arm in (0, 1))
+        left, right = (generate(plain(), 1, 400, 2 * seed + arm + 5000) for arm in (0, 1))
         p = tree_test(left, right).p
         rejected += p is not None and p < 0.05
     assert rejected <= 11  # 5 expected, 11 is the 99.5 % point
@@ -332,7 +355,7 @@ def test_total_variation_says_its_bias() -> None:
 
 def test_holm_over_contexts() -> None:
     def one(p: float | None) -> TreeTest:
-        return TreeTest(p, 0.0, 1, 1, 0, 2, 200)
+        return TreeTest(p, 0.0, 1, 1, 0, 200, 200)
 
     assert smallest_holm_p([one(0.02), one(0.5), one(None)]) == pytest.approx(0.04)
     assert smallest_holm_p([one(0.9), one(0.8)]) == 1.0

@@ -1,0 +1,105 @@
+"""The baseline against its own twin: how large a difference looks when there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.schema.result import Estimate
+from orchestrator.schema.units import percent, ratio, ratio_interval
+from orchestrator.stats.estimate import NO_SPREAD, RANGE_ONLY, estimate_of
+from orchestrator.stats.pairing import pair
+from orchestrator.stats.student import NO_SPREAD_LOG, half_width, ratio_bounds, spread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALARM_LEVEL = 0.99
+"""An A/A interval of this level that excludes 1 makes the block inconclusive."""
+CANARY_LIMIT = 0.02
+"""A larger change of the baseline between its two measurements confounds a blocked design."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What an A/A comparison says.
+
+    Args:
+        half_width: of the 95 % interval as a ratio minus one; ``None`` where there is no interval.
+        ratio: twin ÷ baseline; ``None`` when nothing could be paired.
+        inconclusive: twin and baseline differ although they are the same, so no comparison of the block counts.
+        reason: in words.
+    """
+
+    half_width: float | None
+    ratio: Estimate | None
+    inconclusive: bool
+    reason: str
+
+
+def noise_floor(twin: pd.DataFrame, base: pd.DataFrame, level: float = 0.95) -> NoiseFloor:
+    """The noise floor of one block; arguments as in :func:`orchestrator.stats.estimate.ratio_estimate`."""
+    paired = pair(twin, base)
+    if paired.refusal:
+        return NoiseFloor(None, None, inconclusive=False, reason=f"no A/A comparison: {paired.refusal}")
+    return _judge((paired.sessions,), level)
+
+
+def pool(blocks: Sequence[tuple[pd.DataFrame, pd.DataFrame]], level: float = 0.95) -> NoiseFloor:
+    """The noise floor over several blocks of one engine, each as (twin, baseline) in one metric.
+
+    The variance is pooled *within* blocks, and the half-width is that of a comparison with as many sessions as
+    the smallest block has: pooling makes the floor better known, not lower. One block gives the same as
+    :func:`noise_floor`. Blocks that cannot be paired are left out, and counted in ``reason``.
+    """
+    found = [pair(twin, base) for twin, base in blocks]
+    usable = tuple(paired.sessions for paired in found if not paired.refusal)
+    if not usable:
+        return NoiseFloor(None, None, inconclusive=False, reason="no A/A comparison: no block has a usable twin")
+    judged = _judge(usable, level)
+    if len(usable) == len(found):
+        return judged
+    lost = f"{len(found) - len(usable)} of {len(found)} blocks have no usable twin"
+    return NoiseFloor(judged.half_width, judged.ratio, judged.inconclusive, f"{judged.reason}; {lost}")
+
+
+def canary(before: pd.DataFrame, after: pd.DataFrame, limit: float = CANARY_LIMIT) -> tuple[bool, str]:
+    """Whether the baseline stayed within ``limit`` between its measurement before and after the others.
+
+    Returns:
+        ``(steady, sentence)``. Not steady, or not measurable, marks the comparison ``confounded``.
+    """
+    paired = pair(after, before)
+    if paired.refusal:
+        return False, f"the canary says nothing: {paired.refusal}"
+    mean = spread(paired.sessions).mean
+    steady = abs(mean) <= math.log1p(limit)
+    words = f"the baseline measured {ratio(math.exp(mean))} of its first value after the other cells"
+    return steady, f"{words} (limit ±{percent(limit)})"
+
+
+def _judge(blocks: Sequence[Sequence[float]], level: float) -> NoiseFloor:
+    spreads = [spread(block) for block in blocks]
+    every = [log for block in blocks for log in block]
+    overall = estimate_of(every, level)
+    if overall.method == RANGE_ONLY:
+        return NoiseFloor(None, overall, inconclusive=False, reason=f"A/A of {overall.n} sessions: a range, no floor")
+    if overall.method == NO_SPREAD:
+        differs = abs(math.log(overall.point)) > NO_SPREAD_LOG
+        words = "differs from itself by the same factor in every session" if differs else "equals its twin exactly"
+        return NoiseFloor(None, overall, inconclusive=differs, reason=f"A/A: the baseline {words}; no floor")
+    alarm = ratio_bounds(spread(every), ALARM_LEVEL)
+    inconclusive = alarm is not None and not alarm[0] <= 1 <= alarm[1]
+    freedom = sum(found.n - 1 for found in spreads)
+    within = math.fsum(found.sd**2 * (found.n - 1) for found in spreads)
+    fewest = min(found.n for found in spreads)
+    sd = math.sqrt(within / freedom) if freedom else 0.0
+    floor = math.expm1(half_width(sd, fewest, level, freedom)) if sd > NO_SPREAD_LOG else None
+    words = f"A/A {ratio(overall.point)}"
+    if overall.low is not None and overall.high is not None:
+        words += f" {ratio_interval(overall.low, overall.high)}"
+    if inconclusive and alarm is not None:
+        words += f"; the 99 % interval {ratio_interval(*alarm)} excludes 1 although both arms are the same"
+    return NoiseFloor(floor, overall, inconclusive, words)
