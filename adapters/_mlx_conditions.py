@@ -55,9 +55,7 @@ def _engine_habits(cell: Cell, echo: Effective) -> list[Condition]:
         order = "top_p → min_p → top_k → temperature (llama.cpp: top_k → top_p → min_p → temperature)"
         rows.append(_stated("filter_order", order, SOURCE))
     if not neutral_penalties(cell.sampling):
-        seen = (
-            "the answer and the prompt's last token" if cell.method.kind is MethodKind.DRAFT else "prompt and answer"
-        )
+        seen = "the answer and the prompt's last token" if cell.method.kind is MethodKind.DRAFT else "prompt and answer"
         rows.append(_stated("penalty_window", f"last {echo.penalty_window} tokens of {seen}", ECHO))
     if cell.method.kind is MethodKind.DRAFT:
         how = "row by row, since a logits processor is at work" if echo.processors else "all rows at once"

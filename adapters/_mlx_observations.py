@@ -11,9 +11,20 @@ from orchestrator.schema.observation import Absence, Observation, absent, observ
 LINE = "events:generate/"
 FLAGS = f"{LINE}tokens[].from_draft"
 SPECULATION = (
-    "accepted_tokens", "rejected_tokens", "discarded_tokens", "verify_rounds", "acceptance_rate",
-    "mean_accepted_length", "tokens_per_round", "cut_rounds", "speculative_coverage", "drafted_by_position",
-    "accepted_by_position", "draft_time", "verify_time", "rollback_time",
+    "accepted_tokens",
+    "rejected_tokens",
+    "discarded_tokens",
+    "verify_rounds",
+    "acceptance_rate",
+    "mean_accepted_length",
+    "tokens_per_round",
+    "cut_rounds",
+    "speculative_coverage",
+    "drafted_by_position",
+    "accepted_by_position",
+    "draft_time",
+    "verify_time",
+    "rollback_time",
 )
 """Metrics that a baseline cannot have; drafted_tokens apart, which shows a drafter that ran in one."""
 
@@ -22,17 +33,27 @@ def common(done: Done) -> list[Observation]:
     """What is known with and without a draft."""
     return [
         observed("prompt_tokens", done.prompt_tokens, f"{LINE}prompt_tokens"),
-        observed("cached_tokens", 0, f"{LINE}prompt_tokens", clock=Clock.DERIVED,
-                 note="0 by construction: every trial has a prompt cache of its own"),
+        observed(
+            "cached_tokens",
+            0,
+            f"{LINE}prompt_tokens",
+            clock=Clock.DERIVED,
+            note="0 by construction: every trial has a prompt cache of its own",
+        ),
         observed("output_tokens", len(done.tokens), f"{LINE}tokens"),
         observed("finish_reason", word_of_end(done), f"{LINE}finish_reason"),
         observed(
-            "engine_peak_memory", max(done.peak_memory_bytes, done.active_before_bytes),
-            f"{LINE}peak_memory_bytes, active_before_bytes", definition=f"mlx:{done.mlx}:get_peak_memory",
+            "engine_peak_memory",
+            max(done.peak_memory_bytes, done.active_before_bytes),
+            f"{LINE}peak_memory_bytes, active_before_bytes",
+            definition=f"mlx:{done.mlx}:get_peak_memory",
             note="the larger of mlx's peak since it was reset before the trial and its active memory at that moment",
         ),
-        absent("engine_decode_rate", Absence.SUPPRESSED,
-               "mlx-lm divides all tokens by a time that starts after the first, which flatters drafts the most"),
+        absent(
+            "engine_decode_rate",
+            Absence.SUPPRESSED,
+            "mlx-lm divides all tokens by a time that starts after the first, which flatters drafts the most",
+        ),
         absent("engine_decode_time", Absence.NOT_REPORTED, "mlx-lm reports a rate only"),
     ]
 
@@ -60,9 +81,11 @@ def speculative(cell: Cell, done: Done, rounds: tuple[Round, ...]) -> list[Obser
     """With a draft: all from the sequence of accepted and own tokens."""
     sums = tally(rounds, cell.method.n_max or 0)
     count = len(done.tokens)
-    tail = "end of text came as an accepted draft token: what its round accepted beyond is not told" if (
-        not rounds[-1].closed and done.finish_reason == "stop"
-    ) else None
+    tail = (
+        "end of text came as an accepted draft token: what its round accepted beyond is not told"
+        if (not rounds[-1].closed and done.finish_reason == "stop")
+        else None
+    )
     limit = f"mlx-lm drafts min(limit − tokens so far, {cell.method.n_max}) a round"
     not_told = "mlx-lm does not report it, and measuring it would add synchronisation to the timed run"
     return [
@@ -83,8 +106,11 @@ def speculative(cell: Cell, done: Done, rounds: tuple[Round, ...]) -> list[Obser
         observed("drafted_by_position", sums.drafted_by_position, FLAGS),
         observed("accepted_by_position", sums.accepted_by_position, FLAGS, note=tail),
         *(absent(name, Absence.NOT_REPORTED, not_told) for name in ("draft_time", "verify_time", "rollback_time")),
-        absent("engine_prefill_time", Absence.SUPPRESSED,
-               "mlx-lm's prompt time contains the whole first draft and verify round"),
+        absent(
+            "engine_prefill_time",
+            Absence.SUPPRESSED,
+            "mlx-lm's prompt time contains the whole first draft and verify round",
+        ),
     ]
 
 
@@ -147,7 +173,9 @@ def _prefill_time(done: Done) -> Observation:
     if done.mlx_prompt_tps <= 0:
         return absent("engine_prefill_time", Absence.SUPPRESSED, "mlx-lm reports a prompt rate of 0")
     return observed(
-        "engine_prefill_time", done.prompt_tokens / done.mlx_prompt_tps, f"{LINE}mlx_prompt_tps, prompt_tokens",
+        "engine_prefill_time",
+        done.prompt_tokens / done.mlx_prompt_tps,
+        f"{LINE}mlx_prompt_tps, prompt_tokens",
         definition=f"mlx-lm:{done.mlx_lm}:prompt_time",
         note="to the first token: its pass is in it, and the dispatch of the next",
     )

@@ -58,8 +58,12 @@ PROBE_CODE = (
     "print(json.dumps({'mlx': mx.__version__, 'mlx_lm': mlx_lm.__version__, "
     "'python': platform.python_version(), 'device': str(mx.default_device())}))"
 )
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
-           "TOKENIZERS_PARALLELISM": "false"}
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
 """A path that is missing must never become a download."""
 
 
@@ -108,7 +112,10 @@ class MlxLm:
         backend = "cpu" if "cpu" in found.device else "metal" if sys.platform == "darwin" else found.device
         facts = {"mlx-lm": found.mlx_lm, "mlx": found.mlx, "python": found.python, "device": found.device}
         return EngineIdentity(
-            facts=facts, version=found.mlx_lm, build=f"mlx {found.mlx}, Python {found.python}", backend=backend,
+            facts=facts,
+            version=found.mlx_lm,
+            build=f"mlx {found.mlx}, Python {found.python}",
+            backend=backend,
             capabilities=frozenset({MethodKind.NONE.value, MethodKind.DRAFT.value}),
         )
 
@@ -120,9 +127,7 @@ class MlxLm:
             reason = f"engines.{cell.engine.name}.options: {err.errors()[0]['msg']}"
             return Refusal(Status.UNSUPPORTED, reason, "correct the options in the matrix")
         return (
-            _refuse_method(cell)
-            or _refuse_sampling(cell)
-            or refuse_files(cell, options.kv_bits, options.kv_group_size)
+            _refuse_method(cell) or _refuse_sampling(cell) or refuse_files(cell, options.kv_bits, options.kv_group_size)
         )
 
     def exactness(self, cell: Cell, identity: EngineIdentity) -> Claim:
@@ -170,12 +175,20 @@ class MlxLm:
         """One request with every setting stated."""
         asked = cell.sampling
         message = {
-            "op": "generate", "trial": trial.index, "prompt": trial.prompt, "max_tokens": cell.workload.max_tokens,
+            "op": "generate",
+            "trial": trial.index,
+            "prompt": trial.prompt,
+            "max_tokens": cell.workload.max_tokens,
             "num_draft_tokens": cell.method.n_max or 0,
             "sampling": {
-                "temperature": asked.temperature, "top_k": asked.top_k, "top_p": asked.top_p, "min_p": asked.min_p,
-                "repeat_penalty": asked.repeat_penalty, "presence_penalty": asked.presence_penalty,
-                "frequency_penalty": asked.frequency_penalty, "seed": trial.seed,
+                "temperature": asked.temperature,
+                "top_k": asked.top_k,
+                "top_p": asked.top_p,
+                "min_p": asked.min_p,
+                "repeat_penalty": asked.repeat_penalty,
+                "presence_penalty": asked.presence_penalty,
+                "frequency_penalty": asked.frequency_penalty,
+                "seed": trial.seed,
             },
             "eos": cell.workload.eos.value,
         }

@@ -1,7 +1,7 @@
 """What measuring costs: our decode rate ÷ llama.cpp's own, and what we add to the server's time.
 
-Run by hand, on a machine that does nothing else: ``python benchmarks/overhead.py [--cells 3]``. It prints ratios from one run
-of the real embedded engine on the tiny model, with the published goals beside them; it asserts nothing.
+Run by hand, on a machine that does nothing else: ``python benchmarks/overhead.py [--cells 3]``. It prints ratios from
+one run of the real embedded engine on the tiny model, with the published goals beside them; it asserts nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 
 from orchestrator import registry
-from orchestrator.clock import now_s
 from orchestrator.cli.workspace import open_workspace
+from orchestrator.clock import now_s
 from orchestrator.runner.plan import session_trials
 from orchestrator.runner.session import SessionPlan, run_session
 from orchestrator.schema.cell import Cell
@@ -35,8 +35,12 @@ def measure(cell: Cell, folder: Path, number: int) -> tuple[float, list[TrialRec
     """Seconds that one session took from first to last trial, and its trials."""
     settings = replace(SETTINGS, trials=TRIALS, warmup=1)
     plan = SessionPlan(
-        cell, Place(cell.id, "0" * 16, cell.block_id, 1, number, 0, 0),
-        session_trials(load_prompts(cell.workload.prompts), cell, settings, 0), folder, folder.name, settings,
+        cell,
+        Place(cell.id, "0" * 16, cell.block_id, 1, number, 0, 0),
+        session_trials(load_prompts(cell.workload.prompts), cell, settings, 0),
+        folder,
+        folder.name,
+        settings,
     )
     stamps: list[float] = []
     result = run_session(plan, registry.adapter(cell.engine.adapter), lambda _event: stamps.append(now_s()))

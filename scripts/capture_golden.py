@@ -114,7 +114,13 @@ def capture(adapter: Adapter, name: str, wanted: Wanted, binary: str | None) -> 
     target = resolve(wanted.target)
     draft = None if wanted.draft is None else resolve(wanted.draft)
     cell = make_cell(
-        adapter.name, target, wanted.method, wanted.sampling, draft=draft, tokens=wanted.tokens, eos=wanted.eos,
+        adapter.name,
+        target,
+        wanted.method,
+        wanted.sampling,
+        draft=draft,
+        tokens=wanted.tokens,
+        eos=wanted.eos,
         binary=binary,
     )
     trial = make_trial(prompt=wanted.prompt, seed=5) if wanted.has_trial else None

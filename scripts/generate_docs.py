@@ -23,20 +23,33 @@ ABSENCE_MEANING = {
 def metrics_page() -> str:
     """The vocabulary, the absences and the statuses as Markdown."""
     lines = [
-        "# Metrics", "",
-        "Generated from `orchestrator/schema/` by `python scripts/generate_docs.py`; do not edit.", "",
-        "A metric is name@version, definition, unit, direction, clock and scope. A changed definition is a new version.",
-        "", "| metric | definition | unit | better | clock | scope |", "|---|---|---|---|---|---|",
+        "# Metrics",
+        "",
+        "Generated from `orchestrator/schema/` by `python scripts/generate_docs.py`; do not edit.",
+        "",
+        "A metric is name@version, definition, unit, direction, clock and scope. A new definition is a new version.",
+        "",
+        "| metric | definition | unit | better | clock | scope |",
+        "|---|---|---|---|---|---|",
     ]
     lines += [
         f"| `{m.id}` | {m.definition} | {m.unit.value} | {m.better.value} | {m.clock.value} | {m.scope.value} |"
         for m in VOCABULARY.values()
     ]
-    lines += ["", "## Why a value is absent", "", "None of these is 0, NaN or an empty cell.", "",
-              "| absence | meaning |", "|---|---|"]
+    lines += [
+        "",
+        "## Why a value is absent",
+        "",
+        "None of these is 0, NaN or an empty cell.",
+        "",
+        "| absence | meaning |",
+        "|---|---|",
+    ]
     lines += [f"| `{absence.value}` | {ABSENCE_MEANING[absence]} |" for absence in Absence]
     lines += [
-        "", "## Statuses", "",
+        "",
+        "## Statuses",
+        "",
         "| status | word in the report | makes `run` exit with 1 | … under `--strict` or when named "
         "| selected by `--failed` | validity | meaning |",
         "|---|---|---|---|---|---|---|",

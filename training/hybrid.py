@@ -194,8 +194,7 @@ class Hybrid(nn.Module):
         kernel = self._get(prefix + "ssm_conv1d.weight")[:, None, :]
         mixed = functional.silu(functional.conv1d(padded, kernel, groups=kernel.shape[0])).transpose(1, 2)
         queries, keys, values = (
-            part.view(batch, length, shape.state_heads, shape.state).transpose(1, 2)
-            for part in mixed.chunk(3, dim=-1)
+            part.view(batch, length, shape.state_heads, shape.state).transpose(1, 2) for part in mixed.chunk(3, dim=-1)
         )
         queries = functional.normalize(queries, dim=-1, eps=NORM_EPSILON) / math.sqrt(shape.state)
         keys = functional.normalize(keys, dim=-1, eps=NORM_EPSILON)

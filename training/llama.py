@@ -73,6 +73,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(shape.heads * shape.head, shape.hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What the attention adds to `x` (batch, positions, hidden)."""
         batch, length, _ = x.shape
 
         def split(values: torch.Tensor, heads: int) -> torch.Tensor:
@@ -98,6 +99,7 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(inner, hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What the feed-forward block adds to `x`."""
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -112,6 +114,7 @@ class Block(nn.Module):
         self.mlp = FeedForward(shape.hidden, shape.feed_forward)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`x` after this layer."""
         x = x + self.self_attn(self.input_layernorm(x))
         return x + self.mlp(self.post_attention_layernorm(x))
 
@@ -126,6 +129,7 @@ class Body(nn.Module):
         self.norm = nn.RMSNorm(shape.hidden, NORM_EPSILON)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Normalised hidden states of `tokens` (batch, positions)."""
         x = self.embed_tokens(tokens)
         for layer in self.layers:
             x = layer(x)
@@ -147,6 +151,7 @@ class Llama(nn.Module):
                 nn.init.normal_(value, std=deviation)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of the token after each of `tokens` (batch, positions)."""
         return functional.linear(self.model(tokens), self.model.embed_tokens.weight)
 
 

@@ -20,7 +20,7 @@ from train_models import Schedule, Text, train
 
 #: The second term teaches the MTP block, and the trunk to say more than its next token needs.
 MTP_WEIGHT = 0.5
-SCHEDULE = Schedule(steps=900, batch=8, rate=3e-3, seed=5)
+SCHEDULE = Schedule(steps=500, batch=8, rate=4e-3, seed=5)
 
 
 def losses(model: Hybrid, windows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""Train the demo tokenizer: byte-level BPE, GPT-2 split, 1024 entries, two of them special.
+"""Train the demo tokenizer: byte-level BPE, GPT-2 split, 1024 entries, eight of them special.
 
 Usage: python training/train_tokenizer.py OUTPUT_DIRECTORY
 """
@@ -16,6 +16,8 @@ from orchestrator.demo import corpus
 VOCABULARY_SIZE = 1024
 END_OF_TEXT = "<|endoftext|>"
 PADDING = "<|pad|>"
+#: The corpus has too few different words to fill the vocabulary without these.
+RESERVED = tuple(f"<|reserved-{number}|>" for number in range(1, 7))
 CORPUS_SEED = 1
 CORPUS_CHARACTERS = 2_000_000
 
@@ -29,11 +31,13 @@ def main() -> None:
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY_SIZE,
-        special_tokens=[END_OF_TEXT, PADDING],
+        special_tokens=[END_OF_TEXT, PADDING, *RESERVED],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(corpus.documents(CORPUS_SEED, CORPUS_CHARACTERS), trainer)
+    if tokenizer.get_vocab_size() != VOCABULARY_SIZE:
+        sys.exit(f"only {tokenizer.get_vocab_size()} entries: the corpus needs more reserved tokens")
     tokenizer.save(str(output / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

@@ -12,7 +12,10 @@ import typer
 from orchestrator import __version__
 
 app = typer.Typer(
-    name="specmatrix", no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
+    name="specmatrix",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
     help="Should speculative decoding or MTP be on for this model on this machine?",
     epilog="Exit status: 0 no requested cell failed · 1 some did · 2 usage or matrix error · 130 interrupted.",
 )
@@ -56,7 +59,9 @@ def check(matrix: MatrixOption = MATRIX, reports: ReportsOption = REPORTS, stric
 
 @app.command()
 def plan(
-    matrix: MatrixOption = MATRIX, reports: ReportsOption = REPORTS, run: RunOption = None,
+    matrix: MatrixOption = MATRIX,
+    reports: ReportsOption = REPORTS,
+    run: RunOption = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Cells by id or glob.")] = None,
     new: Annotated[bool, typer.Option("--new", help="As for a new run directory.")] = False,
 ) -> None:
@@ -68,10 +73,13 @@ def plan(
 
 @app.command()
 def run(
-    matrix: MatrixOption = MATRIX, reports: ReportsOption = REPORTS, run: RunOption = None,
+    matrix: MatrixOption = MATRIX,
+    reports: ReportsOption = REPORTS,
+    run: RunOption = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Cells by id or glob; baselines come along.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new run directory instead of going on.")] = False,
-    strict: StrictOption = False, verbose: VerboseOption = False,
+    strict: StrictOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Measure what is not measured yet, and write the report. Goes on with the newest run of this matrix."""
     from orchestrator.cli.measure import measure
@@ -83,15 +91,16 @@ def run(
 def rerun(
     cells: Annotated[list[str] | None, typer.Argument(help="Cell ids or globs (* crosses /).")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Every cell that failed.")] = False,
-    matrix: MatrixOption = MATRIX, reports: ReportsOption = REPORTS, run: RunOption = None,
-    strict: StrictOption = False, verbose: VerboseOption = False,
+    matrix: MatrixOption = MATRIX,
+    reports: ReportsOption = REPORTS,
+    run: RunOption = None,
+    strict: StrictOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Measure cells anew, each with its baseline, as a new attempt; the others keep theirs."""
     from orchestrator.cli.measure import measure_again
 
-    raise typer.Exit(
-        measure_again(matrix, reports, run, cells or [], failed=failed, strict=strict, verbose=verbose)
-    )
+    raise typer.Exit(measure_again(matrix, reports, run, cells or [], failed=failed, strict=strict, verbose=verbose))
 
 
 @app.command()
@@ -104,7 +113,8 @@ def status(reports: ReportsOption = REPORTS, run: RunOption = None) -> None:
 
 @app.command()
 def report(
-    reports: ReportsOption = REPORTS, run: RunOption = None,
+    reports: ReportsOption = REPORTS,
+    run: RunOption = None,
     language: Annotated[str | None, typer.Option("--language", help="en or ko; the matrix's if not given.")] = None,
 ) -> None:
     """Write report.html, summary.json, metrics.csv and metrics.parquet anew from a run's records."""
@@ -116,7 +126,8 @@ def report(
 @app.command()
 def show(
     cell: Annotated[str, typer.Argument(help="A cell id, or a glob that names one.")],
-    reports: ReportsOption = REPORTS, run: RunOption = None,
+    reports: ReportsOption = REPORTS,
+    run: RunOption = None,
 ) -> None:
     """Show one cell: settings, command line, status, conditions, log tail."""
     from orchestrator.cli.commands import show_cell
@@ -130,5 +141,3 @@ def engines(matrix: MatrixOption = MATRIX, reports: ReportsOption = REPORTS) -> 
     from orchestrator.cli.commands import show_engines
 
     show_engines(matrix, reports)
-
-

@@ -114,8 +114,13 @@ def show_status(reports: Path, run: Path | None) -> None:
     directory = open_run(run, reports)
     index = Index.build(directory.records())
     rows = [
-        (state.id, STATUS_RULES[state.status].word, f"{state.sets_done}/{state.sets_planned}", state.attempt or "-",
-         state.reason)
+        (
+            state.id,
+            STATUS_RULES[state.status].word,
+            f"{state.sets_done}/{state.sets_planned}",
+            state.attempt or "-",
+            state.reason,
+        )
         for state in index.cells.values()
     ]
     console = Console()
@@ -165,10 +170,13 @@ def _print_cell(console: Console, run: Path, state: CellState) -> None:
     if not sessions:
         return
     last = sessions[-1]
-    console.print(table(
-        "Conditions", ("setting", "requested", "effective", "verdict"),
-        [(c.name, c.requested, c.effective or "unknown", c.verdict.value) for c in last.conditions],
-    ))
+    console.print(
+        table(
+            "Conditions",
+            ("setting", "requested", "effective", "verdict"),
+            [(c.name, c.requested, c.effective or "unknown", c.verdict.value) for c in last.conditions],
+        )
+    )
     console.print(plain(f"argv: {_argv(run / last.folder)}"), soft_wrap=True)
     console.print(plain(f"folder: {run / last.folder}"), soft_wrap=True)
     for line in last.log_tail:

@@ -56,8 +56,14 @@ def measure_again(
 
 
 def _measure(
-    workspace: Workspace, directory: RunDirectory, selected: Sequence[Cell], patterns: Sequence[str], *,
-    again: bool, strict: bool, verbose: bool,
+    workspace: Workspace,
+    directory: RunDirectory,
+    selected: Sequence[Cell],
+    patterns: Sequence[str],
+    *,
+    again: bool,
+    strict: bool,
+    verbose: bool,
 ) -> int:
     console = Console()
     console.print(escape(f"run {directory.path}"), highlight=False, soft_wrap=True)

@@ -37,8 +37,14 @@ class ProgressView:
         if self._console.is_terminal:
             # Few redraws: what draws here takes time from the engine that is measured.
             self._bar = Progress(
-                BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("sessions"), TimeElapsedColumn(),
-                TextColumn("{task.description}"), console=self._console, refresh_per_second=2, transient=True,
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("sessions"),
+                TimeElapsedColumn(),
+                TextColumn("{task.description}"),
+                console=self._console,
+                refresh_per_second=2,
+                transient=True,
             )
             self._bar.start()
         return self

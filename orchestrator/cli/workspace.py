@@ -49,8 +49,12 @@ class Workspace:
     def job(self, selected: Sequence[Cell], *, again: bool) -> Job:
         """A job for these cells."""
         return Job(
-            self.matrix, self.expansion, self.survey, registry.adapters(),
-            frozenset(cell.id for cell in selected), again,
+            self.matrix,
+            self.expansion,
+            self.survey,
+            registry.adapters(),
+            frozenset(cell.id for cell in selected),
+            again,
         )
 
     def select(self, patterns: Sequence[str]) -> tuple[Cell, ...]:
@@ -66,8 +70,15 @@ class Workspace:
         now = utc_now()
         name = new_run_name(self.matrix.name, now)
         header = RunHeader(
-            SCHEMA_VERSION, __version__, name, now, str(self.matrix.path), self.matrix.text, facts(),
-            shlex.join(["specmatrix", *sys.argv[1:]]), {"matrix": self.matrix.name},
+            SCHEMA_VERSION,
+            __version__,
+            name,
+            now,
+            str(self.matrix.path),
+            self.matrix.text,
+            facts(),
+            shlex.join(["specmatrix", *sys.argv[1:]]),
+            {"matrix": self.matrix.name},
         )
         return RunDirectory.create(self.reports / name, header)
 

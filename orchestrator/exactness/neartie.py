@@ -46,9 +46,7 @@ class Adjudication:
     sentence: str
 
 
-def adjudicate(
-    divergence: Divergence, replays: Sequence[Replay], jitter_nat: float | None = None
-) -> Adjudication:
+def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: float | None = None) -> Adjudication:
     """Whether a divergence is a near-tie: the two tokens are the baseline's top two, and within the jitter.
 
     Args:

@@ -114,7 +114,12 @@ def tree_test(
 
 
 def total_variation(
-    left: Sequence[Tokens], right: Sequence[Tokens], *, seed: int, depth: int = 3, skip: int = 0,
+    left: Sequence[Tokens],
+    right: Sequence[Tokens],
+    *,
+    seed: int,
+    depth: int = 3,
+    skip: int = 0,
     shuffles: int = SHUFFLES,
 ) -> TotalVariation | None:
     """TV of the joint of ``depth`` tokens after ``skip``, with p over shuffles of whole sequences between arms.

@@ -22,7 +22,11 @@ def run(argv: Sequence[str]) -> str:
     """The command's standard output; in the C locale, since numbers are printed in the user's otherwise."""
     try:
         done = subprocess.run(
-            list(argv), capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
+            list(argv),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
             env={"LC_ALL": "C", "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"},
         )
     except (OSError, subprocess.TimeoutExpired) as err:

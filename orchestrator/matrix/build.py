@@ -39,9 +39,7 @@ BASELINE = Method(BASELINE_METHOD, MethodKind.NONE)
 
 def engine(name: str, shape: EngineShape, options: dict[str, Any]) -> EngineConfig:
     """The engine with its adapter's ``options``, defaults filled in."""
-    return EngineConfig(
-        name, shape.adapter, shape.binary, shape.python, dict(shape.pin), shape.allow_unpinned, options
-    )
+    return EngineConfig(name, shape.adapter, shape.binary, shape.python, dict(shape.pin), shape.allow_unpinned, options)
 
 
 def model(name: str, shape: ModelShape) -> ModelSpec:

@@ -187,4 +187,3 @@ def _text(path: Path) -> str:
         mark = Mark(before.count(b"\n") + 1, column)
         what = f"byte 0x{raw[err.start]:02X} is not UTF-8; save the file as UTF-8"
         raise MatrixError((line(str(path), mark, (), what),)) from err
-

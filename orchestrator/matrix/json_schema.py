@@ -64,7 +64,8 @@ def _add_engine_options(engine: dict[str, Any], schemas: Mapping[str, OptionSche
     # Other packages may bring adapters, so a name that is not listed is not wrong here.
     adapter = engine["properties"]["adapter"]
     engine["properties"]["adapter"] = {
-        "description": adapter["description"], "anyOf": [{"enum": sorted(schemas)}, {"type": "string"}],
+        "description": adapter["description"],
+        "anyOf": [{"enum": sorted(schemas)}, {"type": "string"}],
     }
     engine["allOf"] = [
         {
@@ -79,7 +80,10 @@ def _add_engine_options(engine: dict[str, Any], schemas: Mapping[str, OptionSche
 
 
 def _add_method_options(
-    method: dict[str, Any], definitions: dict[str, Any], schemas: Mapping[str, OptionSchemas], references: Any  # noqa: ANN401  (as above)
+    method: dict[str, Any],
+    definitions: dict[str, Any],
+    schemas: Mapping[str, OptionSchemas],
+    references: Any,  # noqa: ANN401  (as above)
 ) -> None:
     branches = []
     for kind in (kind for kind in MethodKind if kind is not MethodKind.NONE):
@@ -93,10 +97,12 @@ def _add_method_options(
                 if value not in options.setdefault(key, []):
                     options[key].append(value)
         properties = {key: values[0] if len(values) == 1 else {"anyOf": values} for key, values in options.items()}
-        branches.append({
-            "if": {"properties": {"method": {"const": kind.value}}, "required": ["method"]},
-            "then": {"properties": {"options": {"properties": properties, "additionalProperties": False}}},
-        })
+        branches.append(
+            {
+                "if": {"properties": {"method": {"const": kind.value}}, "required": ["method"]},
+                "then": {"properties": {"options": {"properties": properties, "additionalProperties": False}}},
+            }
+        )
     if branches:
         method["allOf"] = branches
 

@@ -20,9 +20,7 @@ from orchestrator.matrix.yaml_tree import Scalar
 from orchestrator.schema.cell import Method, MethodKind
 
 
-def load_matrix(
-    path: Path, schemas: Mapping[str, OptionSchemas], prompt_sets: Collection[str] | None = None
-) -> Matrix:
+def load_matrix(path: Path, schemas: Mapping[str, OptionSchemas], prompt_sets: Collection[str] | None = None) -> Matrix:
     """The matrix of a file.
 
     Args:
@@ -43,7 +41,10 @@ def load_matrix(
 
 
 def _matrix(
-    path: Path, document: Document, sections: Sections, engine_options: Mapping[str, BaseModel],
+    path: Path,
+    document: Document,
+    sections: Sections,
+    engine_options: Mapping[str, BaseModel],
     method_options: Mapping[tuple[str, str], BaseModel],
 ) -> Matrix:
     run, host = sections.run or RunShape(), sections.host or HostShape()
@@ -85,14 +86,19 @@ def _dumped(options: BaseModel) -> dict[str, Any]:
 
 
 def _defaults(
-    sections: Sections, whole: tuple[RunShape, HostShape, ChecksShape, ReportShape],
-    engine_options: Mapping[str, BaseModel], method_options: Mapping[tuple[str, str], BaseModel],
+    sections: Sections,
+    whole: tuple[RunShape, HostShape, ChecksShape, ReportShape],
+    engine_options: Mapping[str, BaseModel],
+    method_options: Mapping[tuple[str, str], BaseModel],
 ) -> Iterable[str]:
     for shape, prefix in zip(whole, ("run", "host", "checks", "report"), strict=True):
         yield from build.default_paths(shape, prefix)
     entries: Mapping[str, Mapping[str, BaseModel]] = {
-        "engines": sections.engines, "models": sections.models, "methods": sections.methods,
-        "sampling": sections.sampling, "workloads": sections.workloads,
+        "engines": sections.engines,
+        "models": sections.models,
+        "methods": sections.methods,
+        "sampling": sections.sampling,
+        "workloads": sections.workloads,
     }
     for section, shapes in entries.items():
         for name, entry in shapes.items():

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from orchestrator.matrix.shape import AxesShape, ExcludeShape
 
 _SECTION_OF = {
-    "engine": "engines", "model": "models", "method": "methods", "sampling": "sampling", "workload": "workloads",
+    "engine": "engines",
+    "model": "models",
+    "method": "methods",
+    "sampling": "sampling",
+    "workload": "workloads",
 }
 
 

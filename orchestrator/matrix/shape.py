@@ -281,9 +281,7 @@ class MatrixShape(Strict):
     sampling: dict[str, SamplingShape] = Field(
         min_length=1, description="Sampling policies.", json_schema_extra=_names()
     )
-    workloads: dict[str, WorkloadShape] = Field(
-        min_length=1, description="What is asked.", json_schema_extra=_names()
-    )
+    workloads: dict[str, WorkloadShape] = Field(min_length=1, description="What is asked.", json_schema_extra=_names())
     run: RunShape = Field(default_factory=RunShape, description="How much is measured.")
     host: HostShape = Field(default_factory=HostShape, description="The machine while it measures.")
     matrix: PlanShape = Field(description="Which combinations are measured.")

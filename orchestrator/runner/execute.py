@@ -72,10 +72,18 @@ def _run_attempt(job: Job, directory: RunDirectory, attempt: PlannedAttempt, lis
     prints = {cell.id: job.survey.fates[cell.id].fingerprint for cell in attempt.cells}
     settings = job.matrix.run
     if attempt.is_new:
-        directory.append(AttemptRecord(
-            attempt.block, attempt.attempt, prints, attempt.planned_sets, settings.trials, settings.order,
-            settings.order_seed, utc_now(),
-        ))
+        directory.append(
+            AttemptRecord(
+                attempt.block,
+                attempt.attempt,
+                prints,
+                attempt.planned_sets,
+                settings.trials,
+                settings.order,
+                settings.order_seed,
+                utc_now(),
+            )
+        )
     else:
         text = f"{attempt.block}: attempt {attempt.attempt} goes on with {len(attempt.sets)} missing sets"
         directory.append(NoteRecord("resumed", text, utc_now()))
@@ -99,7 +107,12 @@ def _run_set(
         if cell.id in given_up:
             continue
         place = Place(
-            cell.id, job.survey.fates[cell.id].fingerprint, attempt.block, attempt.attempt, one.set_index, one.take,
+            cell.id,
+            job.survey.fates[cell.id].fingerprint,
+            attempt.block,
+            attempt.attempt,
+            one.set_index,
+            one.take,
             order,
         )
         status = _run_one(job, directory, cell, place, attempt.planned_sets, listen)
@@ -143,15 +156,29 @@ def matrix_record(matrix: Matrix, expansion: Expansion, survey: Survey) -> Matri
     for block in expansion.blocks:
         for cell in block.members:
             fate = survey.fates[cell.id]
-            cells.append({
-                "id": cell.id, "fingerprint": fate.fingerprint, "block": block.id, "role": cell.role.value,
-                "baseline": block.baseline.id, "settings": _plain(cell.settings()),
-            })
+            cells.append(
+                {
+                    "id": cell.id,
+                    "fingerprint": fate.fingerprint,
+                    "block": block.id,
+                    "role": cell.role.value,
+                    "baseline": block.baseline.id,
+                    "settings": _plain(cell.settings()),
+                }
+            )
     run = matrix.run
     settings = {
-        "matrix": matrix.name, "preset": run.preset, "sessions": run.sessions, "trials": run.trials,
-        "warmup": run.warmup, "order": run.order, "order_seed": run.order_seed, "cache": run.cache, "twin": run.twin,
-        "silence_timeout_s": run.silence_timeout_s, "total_timeout_s": run.total_timeout_s,
+        "matrix": matrix.name,
+        "preset": run.preset,
+        "sessions": run.sessions,
+        "trials": run.trials,
+        "warmup": run.warmup,
+        "order": run.order,
+        "order_seed": run.order_seed,
+        "cache": run.cache,
+        "twin": run.twin,
+        "silence_timeout_s": run.silence_timeout_s,
+        "total_timeout_s": run.total_timeout_s,
         "environment": matrix.host.environment,
         "reserve": [{"name": item.name, "bytes": item.bytes} for item in matrix.host.reserve],
         "language": matrix.language,
@@ -159,13 +186,15 @@ def matrix_record(matrix: Matrix, expansion: Expansion, survey: Survey) -> Matri
         "pins": {name: dict(found.config.pin) for name, found in survey.engines.items()},
         "mismatches": {name: found.mismatch for name, found in survey.engines.items() if found.mismatch},
         "not_formed": [list(item) for item in expansion.not_formed],
-        "demo_models": sorted(
-            {model for model, files in matrix.models.items() if "demo:" in repr(files)}
-        ),
+        "demo_models": sorted({model for model, files in matrix.models.items() if "demo:" in repr(files)}),
     }
     return MatrixRecord(
-        matrix.text, tuple(cells), {name: found.identity for name, found in survey.engines.items()},
-        {cell_id: fate.claim for cell_id, fate in survey.fates.items()}, settings, utc_now(),
+        matrix.text,
+        tuple(cells),
+        {name: found.identity for name, found in survey.engines.items()},
+        {cell_id: fate.claim for cell_id, fate in survey.fates.items()},
+        settings,
+        utc_now(),
     )
 
 
@@ -186,8 +215,6 @@ def _write_refusals(job: Job, directory: RunDirectory, index: Index) -> None:
         state = index.cells.get(fate.cell.id)
         known = (state.status, state.reason, state.fingerprint) if state is not None else None
         if known != (refusal.status, refusal.reason, fate.fingerprint):
-            directory.append(CellRecord(
-                fate.cell.id, fate.fingerprint, refusal.status, refusal.reason, refusal.remedy, utc_now()
-            ))
-
-
+            directory.append(
+                CellRecord(fate.cell.id, fate.fingerprint, refusal.status, refusal.reason, refusal.remedy, utc_now())
+            )

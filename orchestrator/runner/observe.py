@@ -55,7 +55,11 @@ def observe_trial(adapter: Adapter, cell: Cell, capture: TrialCapture) -> Observ
     arrivals = adapter.arrivals(cell, capture)
     if arrivals is None or not arrivals.tokens:
         return ObservedTrial(
-            parsed.observations, parsed.token_ids, parsed.text, parsed.finish_reason, (),
+            parsed.observations,
+            parsed.token_ids,
+            parsed.text,
+            parsed.finish_reason,
+            (),
             (*parsed.problems, "no token arrived"),
         )
     bursts = _bursts(arrivals.tokens)
@@ -75,7 +79,11 @@ def observe_trial(adapter: Adapter, cell: Cell, capture: TrialCapture) -> Observ
         total += burst.tokens
         curve.append((burst.t_s - sent, total))
     return ObservedTrial(
-        (*ours, *parsed.observations), parsed.token_ids, parsed.text, parsed.finish_reason, tuple(curve),
+        (*ours, *parsed.observations),
+        parsed.token_ids,
+        parsed.text,
+        parsed.finish_reason,
+        tuple(curve),
         tuple(problems),
     )
 

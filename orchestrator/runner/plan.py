@@ -51,8 +51,13 @@ class PlannedAttempt:
 
 
 def plan_attempts(
-    blocks: Sequence[Block], fates: Mapping[str, CellFate], index: Index, settings: RunSettings, *,
-    selected: frozenset[str], again: bool,
+    blocks: Sequence[Block],
+    fates: Mapping[str, CellFate],
+    index: Index,
+    settings: RunSettings,
+    *,
+    selected: frozenset[str],
+    again: bool,
 ) -> tuple[PlannedAttempt, ...]:
     """The attempts to run.
 
@@ -70,8 +75,10 @@ def plan_attempts(
         if block.baseline not in runnable:
             continue
         wanted = {cell.id for cell in runnable if cell.id in selected}
-        attempt = _new(block, runnable, wanted, index, settings) if again else _resume_or_new(
-            block, runnable, wanted, fates, index, settings
+        attempt = (
+            _new(block, runnable, wanted, index, settings)
+            if again
+            else _resume_or_new(block, runnable, wanted, fates, index, settings)
         )
         if attempt is not None and attempt.sets:
             planned.append(attempt)
@@ -122,7 +129,11 @@ def _new(
 
 
 def _resume_or_new(
-    block: Block, runnable: list[Cell], wanted: set[str], fates: Mapping[str, CellFate], index: Index,
+    block: Block,
+    runnable: list[Cell],
+    wanted: set[str],
+    fates: Mapping[str, CellFate],
+    index: Index,
     settings: RunSettings,
 ) -> PlannedAttempt | None:
     fresh = {cell.id for cell in runnable if _settled(cell, fates, index)}

@@ -95,8 +95,18 @@ class _Session:
         elif verdict.status is Status.NOT_ENGAGED:
             engaged = Engagement.NOT_ENGAGED
         session = SessionRecord(
-            self.plan.place, verdict.status, verdict.reason, self.remedy, engaged, tuple(self.observations),
-            self.conditions, self.exit_code, self.plan.relative, self.tail, started_utc, utc_now(),
+            self.plan.place,
+            verdict.status,
+            verdict.reason,
+            self.remedy,
+            engaged,
+            tuple(self.observations),
+            self.conditions,
+            self.exit_code,
+            self.plan.relative,
+            self.tail,
+            started_utc,
+            utc_now(),
         )
         return SessionResult(tuple(self.records), session, now_s() - started)
 
@@ -155,10 +165,16 @@ class _Session:
             self.records.append(record)
             wait = next((o.value for o in record.observations if o.metric == "e2e_latency"), None)
             line = process.log_tail(1)
-            self.listen(TrialDone(
-                self.cell.id, spec.index, spec.phase, record.status,
-                float(wait) if isinstance(wait, int | float) else None, line[0] if line else "",
-            ))
+            self.listen(
+                TrialDone(
+                    self.cell.id,
+                    spec.index,
+                    spec.phase,
+                    record.status,
+                    float(wait) if isinstance(wait, int | float) else None,
+                    line[0] if line else "",
+                )
+            )
             if record.status in (Status.FAILED, Status.TIMEOUT) or process.poll() is not None:
                 return self._ended_early(process, record)
         return GOOD
@@ -181,14 +197,25 @@ class _Session:
                 verdict = judge_trial(self.cell, seen.observations)
                 self.conditions = self.adapter.conditions(self.cell, capture) or self.conditions
         return TrialRecord(
-            self.plan.place, spec.index, Phase(spec.phase), prompt.id, prompt.category, prompt.language, spec.seed,
-            verdict.status, verdict.reason, seen.observations, seen.token_ids, seen.text, seen.finish_reason,
-            seen.curve, seen.problems, started_utc,
+            self.plan.place,
+            spec.index,
+            Phase(spec.phase),
+            prompt.id,
+            prompt.category,
+            prompt.language,
+            spec.seed,
+            verdict.status,
+            verdict.reason,
+            seen.observations,
+            seen.token_ids,
+            seen.text,
+            seen.finish_reason,
+            seen.curve,
+            seen.problems,
+            started_utc,
         )
 
-    def _exchange(
-        self, channel: _Channel, process: EngineProcess, trial: int, steps: Sequence[Step]
-    ) -> TrialCapture:
+    def _exchange(self, channel: _Channel, process: EngineProcess, trial: int, steps: Sequence[Step]) -> TrialCapture:
         """Makes the exchanges, and only then writes them down: nothing touches the disk beside the engine."""
         log_from = process.stderr_size()
         captures: list[StepCapture] = []
@@ -283,5 +310,3 @@ class _Channel:
         now = now_s()
         error = f"this engine offers no way to make a {type(step).__name__}"
         return StepCapture(step.name, now, "", (), now, None, error)
-
-

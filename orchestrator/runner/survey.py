@@ -77,8 +77,11 @@ def survey_engines(
 
 
 def survey_cells(
-    cells: Iterable[Cell], engines: Mapping[str, EngineFinding], adapters: Mapping[str, Adapter],
-    settings: RunSettings, scratch: Path,
+    cells: Iterable[Cell],
+    engines: Mapping[str, EngineFinding],
+    adapters: Mapping[str, Adapter],
+    settings: RunSettings,
+    scratch: Path,
 ) -> dict[str, CellFate]:
     """Each cell's fate, decided without starting an engine."""
     return {
@@ -108,16 +111,15 @@ def _pin_mismatch(pin: Mapping[str, str], identity: EngineIdentity) -> str | Non
     return "; ".join(differing) or None
 
 
-def _fate(
-    cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunSettings, scratch: Path
-) -> CellFate:
+def _fate(cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunSettings, scratch: Path) -> CellFate:
     claim = adapter.exactness(cell, engine.identity)
     refusal = _refusal(cell, engine, adapter, settings)
     facts = {f"engine.{key}": value for key, value in engine.identity.facts.items()}
     facts |= {"methodology": str(METHODOLOGY_VERSION), "run": _measuring_settings(settings)}
     if refusal is None:
-        facts |= {f"file.{number}": sha256_of(Path(path), scratch / "hashes.json")
-                  for number, path in enumerate(cell.files)}
+        facts |= {
+            f"file.{number}": sha256_of(Path(path), scratch / "hashes.json") for number, path in enumerate(cell.files)
+        }
         facts["prompts"] = _prompts_digest(cell)
     return CellFate(cell, refusal, fingerprint(cell, facts), claim)
 

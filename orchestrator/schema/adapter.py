@@ -136,7 +136,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """What the orchestrator hands to ``launch``: a free port, and the absolute path of the session's own empty folder."""
+    """What the orchestrator hands to ``launch``: a free port, and its session's own empty folder (absolute)."""
 
     port: int
     folder: Path

@@ -62,7 +62,12 @@ class Observation:
 
 
 def observed(
-    metric: str, value: Value, source: str, *, definition: str | None = None, clock: Clock | None = None,
+    metric: str,
+    value: Value,
+    source: str,
+    *,
+    definition: str | None = None,
+    clock: Clock | None = None,
     note: str | None = None,
 ) -> Observation:
     """An observation with unit, clock and definition taken from the vocabulary unless given."""

@@ -70,14 +70,24 @@ STATUS_RULES: dict[Status, StatusRule] = {
         "unsupported", False, True, False, False, _V, "This engine cannot do what the cell asks; the reason says why."
     ),
     Status.UNAVAILABLE: StatusRule(
-        "unavailable", False, True, False, False, _V,
+        "unavailable",
+        False,
+        True,
+        False,
+        False,
+        _V,
         "The engine or a file is not on this machine, or is not the pinned one: to be measured.",
     ),
     Status.NOT_ENGAGED: StatusRule(
         "not engaged", True, True, True, False, _C, "The engine ran without the speculation that the cell asks for."
     ),
     Status.CONTAMINATED: StatusRule(
-        "contaminated", True, True, True, False, _X,
+        "contaminated",
+        True,
+        True,
+        True,
+        False,
+        _X,
         "Something else was measured: a cached prompt, a drafter in a baseline, another process's port.",
     ),
     Status.MEMORY_PRESSURE: StatusRule(

@@ -23,9 +23,7 @@ MIN_JUDGED = 20
 """Positions judged less often than this are left out of the flatness test."""
 
 
-def pooled(
-    frame: pd.DataFrame, level: float = 0.95, seed: int = BOOTSTRAP_SEED, draws: int = DRAWS
-) -> Estimate | None:
+def pooled(frame: pd.DataFrame, level: float = 0.95, seed: int = BOOTSTRAP_SEED, draws: int = DRAWS) -> Estimate | None:
     """Σ accepted ÷ Σ drafted, with a percentile bootstrap over prompts.
 
     Args:

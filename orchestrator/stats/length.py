@@ -18,9 +18,7 @@ MARGIN = 0.02
 REFUSAL = "not comparable: length"
 
 
-def length_comparable(
-    cell_tokens: pd.DataFrame, base_tokens: pd.DataFrame, level: float = 0.95
-) -> tuple[bool, str]:
+def length_comparable(cell_tokens: pd.DataFrame, base_tokens: pd.DataFrame, level: float = 0.95) -> tuple[bool, str]:
     """Whether total waits may be compared, and the sentence that says why.
 
     Args:

@@ -49,8 +49,10 @@ class Decomposition:
     def words(self) -> str:
         """One sentence with the numbers filled in."""
         accepted = f"{percent(self.acceptance)} of the drafted tokens accepted, " if self.acceptance is not None else ""
-        head = f"{accepted}{plain(self.tokens_per_pass)} tokens per pass, but" if self.speedup < 1 else (
-            f"{accepted}{plain(self.tokens_per_pass)} tokens per pass, and"
+        head = (
+            f"{accepted}{plain(self.tokens_per_pass)} tokens per pass, but"
+            if self.speedup < 1
+            else (f"{accepted}{plain(self.tokens_per_pass)} tokens per pass, and")
         )
         if self.draft_cost is None:
             cost = (

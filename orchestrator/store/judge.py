@@ -95,9 +95,7 @@ def _counted(ledger: Ledger, cell: str, attempt: AttemptRecord) -> tuple[Counted
         if place.fingerprint != attempt.cells[cell]:
             continue
         closing = ledger.complete.get(key, {}).get(place.set_index)
-        complete = (
-            closing is not None and closing.take == place.take and closing.cells.get(cell) == place.fingerprint
-        )
+        complete = closing is not None and closing.take == place.take and closing.cells.get(cell) == place.fingerprint
         before = chosen.get(place.set_index)
         if before is None or complete or (not before[1] and place.take >= before[0].place.take):
             chosen[place.set_index] = (session, complete)
@@ -127,4 +125,3 @@ def _status(
     if (cell, attempt.block, attempt.attempt) in ledger.begun:
         return Status.ABORTED, f"interrupted: {sets}", "run again: complete sets are kept"
     return Status.NOT_RUN, f"attempt {attempt.attempt} began, no session ended yet", "run again"
-

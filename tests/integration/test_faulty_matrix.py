@@ -76,7 +76,8 @@ def write_matrix(folder, bad="demo:tiny-draft-f16.gguf", timeout=PATIENT):
         script = folder / f"{fault}-server"
         script.write_text(
             f"#!{sys.executable}\nimport runpy, sys\nsys.argv.insert(1, {fault!r})\n"
-            f"runpy.run_path({str(FAKE)!r}, run_name='__main__')\n", encoding="utf-8",
+            f"runpy.run_path({str(FAKE)!r}, run_name='__main__')\n",
+            encoding="utf-8",
         )
         script.chmod(0o755)
     (folder / "matrix.yaml").write_text(MATRIX.format(folder=folder, bad=bad, timeout=timeout), encoding="utf-8")
@@ -94,7 +95,10 @@ def test_a_dead_port_and_a_hanging_engine_time_out_and_the_rest_is_told(tmp_path
     run, found = cells(tmp_path)
     told = {name: state for name, state in found.items() if name.split("/")[0] not in ("real", "mlx")}
     assert statuses(told) == {
-        "wrong-pin/tiny": "unavailable", "dead/tiny": "timeout", "hanging/tiny": "timeout", "absent/tiny": "unavailable",
+        "wrong-pin/tiny": "unavailable",
+        "dead/tiny": "timeout",
+        "hanging/tiny": "timeout",
+        "absent/tiny": "unavailable",
     }
     assert "pinned 1.0.0" in found["wrong-pin/tiny/none/greedy/w"].reason
     assert "not ready" in found["dead/tiny/none/greedy/w"].reason

@@ -165,8 +165,10 @@ def test_policies_for_end_of_text_differ_as_described(demo: Path, tmp_path: Path
     for method in (NONE, drafting(4)):
         cells = {policy: make_cell(target, draft, method=method, eos=policy, tokens=32) for policy in EosPolicy}
         with mlx_session(cells[EosPolicy.STOP], tmp_path / method.name) as session:
-            parsed = {policy: ADAPTER.parse_trial(cell, session.trial(PROMPTS[0], cell=cell))
-                      for policy, cell in cells.items()}
+            parsed = {
+                policy: ADAPTER.parse_trial(cell, session.trial(PROMPTS[0], cell=cell))
+                for policy, cell in cells.items()
+            }
         stop, go, mask = parsed[EosPolicy.STOP], parsed[EosPolicy.CONTINUE], parsed[EosPolicy.MASK]
         assert all(item.problems == () for item in parsed.values())
         assert (stop.token_ids, stop.finish_reason) == (ordinary[: at + 1], "eos")
@@ -273,8 +275,14 @@ def test_a_bad_request_leaves_the_worker_able_to_serve(demo: Path, tmp_path: Pat
 
 def test_engine_options_reach_the_engine(demo: Path, tmp_path: Path) -> None:
     cell = make_cell(
-        demo / "tiny-target-f16", demo / "tiny-draft-f16", method=drafting(2), tokens=12,
-        dtype="float32", kv_bits=8, kv_group_size=32, prefill_step_size=4,
+        demo / "tiny-target-f16",
+        demo / "tiny-draft-f16",
+        method=drafting(2),
+        tokens=12,
+        dtype="float32",
+        kv_bits=8,
+        kv_group_size=32,
+        prefill_step_size=4,
     )
     assert ADAPTER.supports(cell, ADAPTER.identify(cell.engine, {})) is None
     coarse = replace(cell, engine=replace(cell.engine, options={"kv_bits": 8}))
@@ -294,8 +302,12 @@ def test_penalties_see_the_prompt_without_a_draft_only(demo: Path) -> None:
     prompt = [5, 6, 7, 8, 9]
     job = json.dumps([str(demo / "tiny-target-f16"), str(demo / "tiny-draft-f16"), prompt])
     done = subprocess.run(
-        [sys.executable, str(SUPPORT / "mlx_penalty_probe.py")], input=job, capture_output=True, text=True,
-        check=True, timeout=120,
+        [sys.executable, str(SUPPORT / "mlx_penalty_probe.py")],
+        input=job,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert json.loads(done.stdout) == [prompt, prompt[-1:]]
 

@@ -68,9 +68,15 @@ def test_a_second_run_measures_nothing(adapter, directory, tmp_path):
 
 
 FAULTS = {
-    "crash": Status.FAILED, "hang": Status.TIMEOUT, "garbage": Status.FAILED, "unreadable": Status.UNPARSED,
-    "error": Status.FAILED, "exit_at_start": Status.FAILED, "refused": Status.UNSUPPORTED,
-    "drafter_off": Status.NOT_ENGAGED, "cached": Status.CONTAMINATED,
+    "crash": Status.FAILED,
+    "hang": Status.TIMEOUT,
+    "garbage": Status.FAILED,
+    "unreadable": Status.UNPARSED,
+    "error": Status.FAILED,
+    "exit_at_start": Status.FAILED,
+    "refused": Status.UNSUPPORTED,
+    "drafter_off": Status.NOT_ENGAGED,
+    "cached": Status.CONTAMINATED,
 }
 
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 CELL, TRIAL, EVENTS, STDOUT, STDERR, EXPECTED = (
-    "cell.json", "trial.json", "events.jsonl", "stdout.log", "stderr.log", "expected.json",
+    "cell.json",
+    "trial.json",
+    "events.jsonl",
+    "stdout.log",
+    "stderr.log",
+    "expected.json",
 )
 
 
@@ -39,7 +44,9 @@ class Case:
     stdout: bytes
     stderr: bytes
 
-    def capture(self, *, events: bytes | None = None, stdout: bytes | None = None, stderr: bytes | None = None) -> SessionCapture:
+    def capture(
+        self, *, events: bytes | None = None, stdout: bytes | None = None, stderr: bytes | None = None
+    ) -> SessionCapture:
         """The session, with files replaced where given."""
         return read_session(
             (self.events if events is None else events).decode("utf-8", "replace"),
@@ -69,7 +76,12 @@ def load_case(folder: Path) -> Case:
     cell = TypeAdapter(Cell).validate_json((folder / CELL).read_text(encoding="utf-8"))
     trial = TypeAdapter(TrialSpec | None).validate_json((folder / TRIAL).read_text(encoding="utf-8"))
     return Case(
-        folder, cell, trial, (folder / EVENTS).read_bytes(), (folder / STDOUT).read_bytes(), (folder / STDERR).read_bytes()
+        folder,
+        cell,
+        trial,
+        (folder / EVENTS).read_bytes(),
+        (folder / STDOUT).read_bytes(),
+        (folder / STDERR).read_bytes(),
     )
 
 

@@ -32,9 +32,17 @@ NEVER = Method("ngram-never", MethodKind.NGRAM, 8, options={"size_n": 64})
 
 
 def make_cell(
-    adapter: str, target: Path | str, method: Method = NONE, sampling: Sampling = GREEDY, *,
-    draft: Path | str | None = None, mtp: Path | str | None = None, tokens: int = 32,
-    eos: EosPolicy = EosPolicy.MASK, binary: str | None = None, **options: Any,
+    adapter: str,
+    target: Path | str,
+    method: Method = NONE,
+    sampling: Sampling = GREEDY,
+    *,
+    draft: Path | str | None = None,
+    mtp: Path | str | None = None,
+    tokens: int = 32,
+    eos: EosPolicy = EosPolicy.MASK,
+    binary: str | None = None,
+    **options: Any,
 ) -> Cell:
     engine = EngineConfig("llama.cpp", adapter, binary=binary, options={"threads": 1, "context": 512, **options})
     drafts = {} if draft is None else {"tiny": str(draft)}

@@ -10,9 +10,18 @@ from mlx_lm.models import mamba
 
 folder = Path(sys.argv[1])
 config = {
-    "model_type": "mamba", "vocab_size": 1024, "hidden_size": 32, "intermediate_size": 64, "state_size": 8,
-    "num_hidden_layers": 2, "conv_kernel": 4, "use_bias": False, "use_conv_bias": True, "time_step_rank": 4,
-    "eos_token_id": 0, "tie_word_embeddings": True,
+    "model_type": "mamba",
+    "vocab_size": 1024,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "state_size": 8,
+    "num_hidden_layers": 2,
+    "conv_kernel": 4,
+    "use_bias": False,
+    "use_conv_bias": True,
+    "time_step_rank": 4,
+    "eos_token_id": 0,
+    "tie_word_embeddings": True,
 }
 mx.random.seed(0)
 model = mamba.Model(mamba.ModelArgs.from_dict(config))

@@ -38,13 +38,21 @@ def drafting(k: int) -> Method:
 
 
 def make_cell(
-    target: Path | str, draft: Path | str, *, method: Method = NONE, sampling: Sampling = GREEDY, tokens: int = 48,
-    eos: EosPolicy = EosPolicy.STOP, **options: Any,
+    target: Path | str,
+    draft: Path | str,
+    *,
+    method: Method = NONE,
+    sampling: Sampling = GREEDY,
+    tokens: int = 48,
+    eos: EosPolicy = EosPolicy.STOP,
+    **options: Any,
 ) -> Cell:
     return Cell(
         EngineConfig("mlx", "mlx_lm", python=sys.executable, options=options),
         ModelConfig("tiny", str(target), drafts={"tiny": str(draft)}),
-        method, sampling, Workload("short", "demo-short", tokens, eos),
+        method,
+        sampling,
+        Workload("short", "demo-short", tokens, eos),
     )
 
 

@@ -74,7 +74,9 @@ class ScriptedAdapter:
             "fault_trial": cell.method.options.get("fault_trial", 1),
             "drafts": cell.method.kind is not MethodKind.NONE,
         }
-        return Launch((sys.executable, str(SCRIPT), "config.json"), {}, LineReady(), {"config.json": json.dumps(config)})
+        return Launch(
+            (sys.executable, str(SCRIPT), "config.json"), {}, LineReady(), {"config.json": json.dumps(config)}
+        )
 
     def ready_steps(self, cell):
         return ()

@@ -13,8 +13,17 @@ from orchestrator.schema.record import SCHEMA_VERSION, RunHeader
 from orchestrator.store.directory import RunDirectory
 
 SETTINGS = RunSettings(
-    preset="demo", sessions=2, trials=2, warmup=1, order="abba", order_seed=7, cache="cold", twin=True,
-    silence_timeout_s=2.0, total_timeout_s=4.0, startup_timeout_s=20.0,
+    preset="demo",
+    sessions=2,
+    trials=2,
+    warmup=1,
+    order="abba",
+    order_seed=7,
+    cache="cold",
+    twin=True,
+    silence_timeout_s=2.0,
+    total_timeout_s=4.0,
+    startup_timeout_s=20.0,
 )
 BASE, DRAFT, NGRAM = "fake/m/none/greedy/w", "fake/m/draft/greedy/w", "fake/m/ngram/greedy/w"
 TWIN = BASE + "~twin"
@@ -42,9 +51,21 @@ def make_job(adapter, folder: Path, selected=None, *, again=False, settings=SETT
     engines = survey_engines([base.engine], adapters, folder)
     fates = survey_cells(expansion.cells, engines, adapters, settings, folder)
     matrix = Matrix(
-        name="scripted", path=folder / "matrix.yaml", text="version: 1", engines={"fake": base.engine}, models={},
-        methods={}, sampling={}, workloads={}, run=settings, host=HostSettings((), "everyday"), axes=None, exclude=(),
-        include=(), checks=CheckSettings(True), language="en",
+        name="scripted",
+        path=folder / "matrix.yaml",
+        text="version: 1",
+        engines={"fake": base.engine},
+        models={},
+        methods={},
+        sampling={},
+        workloads={},
+        run=settings,
+        host=HostSettings((), "everyday"),
+        axes=None,
+        exclude=(),
+        include=(),
+        checks=CheckSettings(True),
+        language="en",
     )
     chosen = frozenset(cell.id for cell in expansion.cells) if selected is None else frozenset(selected)
     return Job(matrix, expansion, Survey(engines, fates), adapters, chosen, again)

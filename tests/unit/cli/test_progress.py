@@ -22,8 +22,10 @@ def shown(*events, verbose=False):
 
 def test_sessions_are_counted_and_the_time_left_comes_from_the_same_engine():
     text = shown(
-        RunStarted(("a/1", "a/2", "b/1"), 2), SessionDone("a/1", Status.OK, "", 2.0),
-        SessionDone("a/2", Status.OK, "", 4.0), SessionDone("b/1", Status.FAILED, "it fell [over]", 1.0),
+        RunStarted(("a/1", "a/2", "b/1"), 2),
+        SessionDone("a/1", Status.OK, "", 2.0),
+        SessionDone("a/2", Status.OK, "", 4.0),
+        SessionDone("b/1", Status.FAILED, "it fell [over]", 1.0),
     )
     assert "3 cells to measure in 3 sessions, 2 cells cannot be measured here" in text
     assert "[1/3] a/1  2.00 s · about 4.00 s left" in text
@@ -32,8 +34,12 @@ def test_sessions_are_counted_and_the_time_left_comes_from_the_same_engine():
 
 
 def test_a_cell_given_up_leaves_the_queue():
-    text = shown(RunStarted(("a/1", "a/1", "a/2"), 0), SessionDone("a/1", Status.FAILED, "x", 1.0),
-                 CellGivenUp("a/1", 1), SessionDone("a/2", Status.OK, "", 1.0))
+    text = shown(
+        RunStarted(("a/1", "a/1", "a/2"), 0),
+        SessionDone("a/1", Status.FAILED, "x", 1.0),
+        CellGivenUp("a/1", 1),
+        SessionDone("a/2", Status.OK, "", 1.0),
+    )
     assert "[2/2] a/2" in text
 
 

@@ -153,7 +153,9 @@ def injected_token(last: int, coin: Coin) -> list[int]:
     return [0, *out] if coin() < 0.05 else out
 
 
-def generate(one_round: Round, prompt: int, count: int, seed: int, *, stale: bool = False) -> tuple[tuple[int, ...], ...]:
+def generate(
+    one_round: Round, prompt: int, count: int, seed: int, *, stale: bool = False
+) -> tuple[tuple[int, ...], ...]:
     """``count`` sequences; the first token comes from prefill. ``stale``: a rejected draft stays in the cache."""
     coin, table, made = Coin(seed), rows(), []
     for _ in range(count):

@@ -12,11 +12,21 @@ from orchestrator.schema.result import Divergence, GreedyIdentity, Output, Verdi
 BASE, CELL, TWIN = "e/m/none", "e/m/draft", "e/m/none~twin"
 
 
-def out(cell: str, ids: tuple[int, ...], *, prompt: str = "p", session: int = 0, attempt: int = 1, phase: Phase = Phase.MEASURED) -> Output:
+def out(
+    cell: str,
+    ids: tuple[int, ...],
+    *,
+    prompt: str = "p",
+    session: int = 0,
+    attempt: int = 1,
+    phase: Phase = Phase.MEASURED,
+) -> Output:
     return Output(cell, attempt, session, 0, phase, prompt, ids, "·".join(map(str, ids)))
 
 
-def judge(*outputs: Output, exact: bool = False, replays: tuple[Replay, ...] = (), jitter: float | None = None) -> GreedyIdentity:
+def judge(
+    *outputs: Output, exact: bool = False, replays: tuple[Replay, ...] = (), jitter: float | None = None
+) -> GreedyIdentity:
     return greedy_identity(CELL, BASE, outputs, TWIN, numerics_exact=exact, replays=replays, jitter_nat=jitter)
 
 

@@ -84,7 +84,9 @@ def test_the_sentence_names_claim_claimant_and_evidence() -> None:
 def test_above_temperature_zero_an_unmade_distribution_check_is_said() -> None:
     placed = place("c", EXACT, checks_of(is_greedy=False), engaged=True)
     assert (placed.group, placed.checks[0].verdict) == (Group.EXACT, Verdict.NOT_TESTED)
-    assert placed.sentence.startswith("claimed exact (sample match, by engine 1.2); not tested. distribution: not tested:")
+    assert placed.sentence.startswith(
+        "claimed exact (sample match, by engine 1.2); not tested. distribution: not tested:"
+    )
 
 
 def test_a_divergent_cell_whose_near_tie_is_open_is_neither_passed_nor_contradicted() -> None:

@@ -60,7 +60,10 @@ def test_one_token_of_impossible_rank_fails() -> None:
     wrong = [*own[:49], ScoredToken(-6.0, 31, 0.0, 0.0)]
     assert cross_scoring(own, tie, max_rank=2).verdict is Verdict.PASS
     found = cross_scoring(own, wrong, max_rank=2)
-    assert (found.verdict, found.evidence) == (Verdict.FAIL, "token 49 of 50 has rank 31, which the baseline cannot draw")
+    assert (found.verdict, found.evidence) == (
+        Verdict.FAIL,
+        "token 49 of 50 has rank 31, which the baseline cannot draw",
+    )
     assert cross_scoring(wrong, tie, max_rank=2).verdict is Verdict.UNINFORMATIVE
 
 

@@ -90,7 +90,10 @@ DOCUMENT: dict[str, Any] = {
     "workloads": {"short": {"prompts": "demo-short", "max_tokens": 64}},
     "matrix": {
         "axes": {
-            "engine": ["srv", "lib"], "model": ["m"], "method": ["d4"], "sampling": ["greedy", "warm"],
+            "engine": ["srv", "lib"],
+            "model": ["m"],
+            "method": ["d4"],
+            "sampling": ["greedy", "warm"],
             "workload": ["short"],
         },
         "include": [{"engine": "srv", "model": "mtp-m", "method": "mtp2", "sampling": "greedy", "workload": "short"}],

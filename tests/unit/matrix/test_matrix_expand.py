@@ -31,7 +31,9 @@ def test_the_sample_makes_these_blocks_in_this_order(tmp_path: Path) -> None:
         "lib/m/greedy/short": ["lib/m/none/greedy/short", "lib/m/d4/greedy/short", "lib/m/none/greedy/short~twin"],
         "lib/m/warm/short": ["lib/m/none/warm/short", "lib/m/d4/warm/short", "lib/m/none/warm/short~twin"],
         "srv/mtp-m/greedy/short": [
-            "srv/mtp-m/none/greedy/short", "srv/mtp-m/mtp2/greedy/short", "srv/mtp-m/none/greedy/short~twin",
+            "srv/mtp-m/none/greedy/short",
+            "srv/mtp-m/mtp2/greedy/short",
+            "srv/mtp-m/none/greedy/short~twin",
         ],
     }
     assert [cell.id for cell in expansion.cells] == [one for ids in shape(expansion).values() for one in ids]
@@ -130,9 +132,18 @@ def test_paths_are_resolved_once_each_and_commands_stay_commands(tmp_path: Path)
     document = changed("models/mtp-m/srv/mtp", "files/head.gguf")
     document["workloads"]["short"]["prompts"] = "own.txt"
     cells = {cell.id: cell for cell in expand(load(tmp_path, document), resolve).cells}
-    assert sorted(asked) == sorted({
-        "files/m.gguf", "files/d.gguf", "demo:m", "/abs/d", "files/x.gguf", "files/head.gguf", "~/venv/bin/python", "own.txt",
-    })
+    assert sorted(asked) == sorted(
+        {
+            "files/m.gguf",
+            "files/d.gguf",
+            "demo:m",
+            "/abs/d",
+            "files/x.gguf",
+            "files/head.gguf",
+            "~/venv/bin/python",
+            "own.txt",
+        }
+    )
     server, library = cells["srv/m/d4/greedy/short"], cells["lib/m/d4/greedy/short"]
     assert (server.engine.binary, server.engine.python) == ("srv-bin", None)
     assert (library.engine.binary, library.engine.python) == (None, "/r/~/venv/bin/python")
@@ -149,7 +160,13 @@ def test_a_module_inside_the_target_has_no_file_of_its_own(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("written", "expected"),
-    [("./srv", "/r/./srv"), ("~/bin/srv", "/r/~/bin/srv"), ("/usr/bin/srv", "/r//usr/bin/srv"), ("srv", "srv"), (None, None)],
+    [
+        ("./srv", "/r/./srv"),
+        ("~/bin/srv", "/r/~/bin/srv"),
+        ("/usr/bin/srv", "/r//usr/bin/srv"),
+        ("srv", "srv"),
+        (None, None),
+    ],
 )
 def test_a_program_is_a_path_only_when_it_looks_like_one(written: Any, expected: Any) -> None:
     assert resolved_engine(EngineConfig("e", "a", written, written), same) == EngineConfig("e", "a", expected, expected)
@@ -179,7 +196,8 @@ def test_paths_that_cannot_be_resolved_are_all_told(tmp_path: Path) -> None:
         expand(load(tmp_path, document), default_resolver(tmp_path, no_demo))
     file = tmp_path / "matrix.yaml"
     assert caught.value.problems == (
-        f"{file}: demo:one: no demo model one", f"{file}: demo:m: no demo model m",
+        f"{file}: demo:one: no demo model one",
+        f"{file}: demo:m: no demo model m",
     )
     with pytest.raises(MatrixError, match="no home folder"):
         default_resolver(tmp_path, Path)("~no-such-user-here/m")

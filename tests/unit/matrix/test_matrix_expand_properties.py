@@ -36,7 +36,13 @@ METHODS = {
 }
 SAMPLING = {name: Sampling(name, 0.0, 7, 0, 1.0, 0.0, 1.0, 0.0, 0.0) for name in ("s1", "s2")}
 WORKLOADS = {name: Workload(name, "p", 8, EosPolicy.STOP) for name in ("w1", "w2")}
-AXES = {"engine": ENGINES, "model": MODELS, "method": tuple(METHODS), "sampling": tuple(SAMPLING), "workload": tuple(WORKLOADS)}
+AXES = {
+    "engine": ENGINES,
+    "model": MODELS,
+    "method": tuple(METHODS),
+    "sampling": tuple(SAMPLING),
+    "workload": tuple(WORKLOADS),
+}
 
 
 def names(axis: Any) -> st.SearchStrategy[tuple[str, ...]]:
@@ -50,23 +56,39 @@ exclusions = st.lists(
 files = st.dictionaries(
     st.sampled_from(ENGINES),
     st.builds(
-        ModelFiles, target=st.just("t"), drafts=st.sampled_from([{}, {"small": "d"}, {"other": "d"}]),
-        mtp=st.sampled_from([None, "x"]), mtp_inside=st.booleans(),
+        ModelFiles,
+        target=st.just("t"),
+        drafts=st.sampled_from([{}, {"small": "d"}, {"other": "d"}]),
+        mtp=st.sampled_from([None, "x"]),
+        mtp_inside=st.booleans(),
     ),
 )
 FULL = {engine: ModelFiles("t", {"small": "d"}, None, True) for engine in ENGINES}
 
 
 def matrix(
-    product: Axes, exclude: tuple[Exclusion, ...] = (), include: tuple[Inclusion, ...] = (), models: Any = None,
+    product: Axes,
+    exclude: tuple[Exclusion, ...] = (),
+    include: tuple[Inclusion, ...] = (),
+    models: Any = None,
     twin: bool = True,
 ) -> Matrix:
     return Matrix(
-        name="x", path=Path("matrix.yaml"), text="", engines={name: EngineConfig(name, "a") for name in ENGINES},
+        name="x",
+        path=Path("matrix.yaml"),
+        text="",
+        engines={name: EngineConfig(name, "a") for name in ENGINES},
         models={name: ModelSpec(name, None, False, (models or {}).get(name, FULL)) for name in MODELS},
-        methods=METHODS, sampling=SAMPLING, workloads=WORKLOADS,
-        run=RunSettings("demo", 4, 3, 1, "abba", 7, "cold", twin, 1.0, 1.0, 1.0), host=HostSettings((), "clean"),
-        axes=product, exclude=exclude, include=include, checks=CheckSettings(True), language="en",
+        methods=METHODS,
+        sampling=SAMPLING,
+        workloads=WORKLOADS,
+        run=RunSettings("demo", 4, 3, 1, "abba", 7, "cold", twin, 1.0, 1.0, 1.0),
+        host=HostSettings((), "clean"),
+        axes=product,
+        exclude=exclude,
+        include=include,
+        checks=CheckSettings(True),
+        language="en",
     )
 
 
@@ -79,7 +101,9 @@ model_files = st.fixed_dictionaries(dict.fromkeys(MODELS, files))
 
 @unhurried
 @given(axes, exclusions, model_files, st.booleans())
-def test_every_speculative_cell_has_exactly_one_baseline_in_its_block(product: Any, exclude: Any, models: Any, twin: Any) -> None:
+def test_every_speculative_cell_has_exactly_one_baseline_in_its_block(
+    product: Any, exclude: Any, models: Any, twin: Any
+) -> None:
     expansion = expand(matrix(product, exclude, models=models, twin=twin), str)
     for block in expansion.blocks:
         assert [cell.role for cell in block.members].count(Role.BASELINE) == 1
@@ -98,7 +122,10 @@ def test_ids_are_unique_and_every_point_has_one_fate(product: Any, exclude: Any,
     assert len(set(found)) == len(found)
     wanted = {
         f"{e}/{m}/{k}/{s}/{w}"
-        for e in product.engine for m in product.model for k in product.method for s in product.sampling
+        for e in product.engine
+        for m in product.model
+        for k in product.method
+        for s in product.sampling
         for w in product.workload
     }
     refused, excluded = {one for one, _ in expansion.not_formed}, {one for one, _ in expansion.excluded}
@@ -133,7 +160,9 @@ def test_include_is_idempotent(product: Any, exclude: Any, more: Any) -> None:
 
 @unhurried
 @given(axes, exclusions, model_files, st.randoms(use_true_random=False))
-def test_the_order_of_names_does_not_change_the_set_of_ids(product: Any, exclude: Any, models: Any, chance: Any) -> None:
+def test_the_order_of_names_does_not_change_the_set_of_ids(
+    product: Any, exclude: Any, models: Any, chance: Any
+) -> None:
     def shuffled(names_: tuple[str, ...]) -> tuple[str, ...]:
         mixed = list(names_)
         chance.shuffle(mixed)

@@ -57,29 +57,56 @@ def test_the_sample_comes_out_whole(tmp_path: Path) -> None:
     assert matrix.checks == CheckSettings(greedy_identity=True)
     assert matrix.language == "en"
     assert matrix.method_options == {
-        ("srv", "d4"): {"p_min": 0.25}, ("lib", "d4"): {"eager": False}, ("srv", "mtp2"): {"p_min": 0.25},
+        ("srv", "d4"): {"p_min": 0.25},
+        ("lib", "d4"): {"eager": False},
+        ("srv", "mtp2"): {"p_min": 0.25},
     }
 
 
 def test_defaults_are_told_from_what_is_written(tmp_path: Path) -> None:
     defaults = load(tmp_path, DOCUMENT).defaults
     assert {
-        "sampling.greedy.seed", "sampling.greedy.top_k", "sampling.warm.min_p", "workloads.short.eos",
-        "engines.srv.options.flash", "engines.srv.pin", "methods.d4.options.p_min", "methods.d4.options.eager",
-        "models.m.srv.mtp", "models.m.weights_equivalent", "run.preset", "run.sessions", "run.timeout.silence",
-        "host.environment", "checks.greedy_identity", "report.language",
+        "sampling.greedy.seed",
+        "sampling.greedy.top_k",
+        "sampling.warm.min_p",
+        "workloads.short.eos",
+        "engines.srv.options.flash",
+        "engines.srv.pin",
+        "methods.d4.options.p_min",
+        "methods.d4.options.eager",
+        "models.m.srv.mtp",
+        "models.m.weights_equivalent",
+        "run.preset",
+        "run.sessions",
+        "run.timeout.silence",
+        "host.environment",
+        "checks.greedy_identity",
+        "report.language",
     } <= defaults
     written = {
-        "sampling.greedy.temperature", "sampling.warm.seed", "sampling.warm.top_p", "engines.srv.options.threads",
-        "engines.lib.options.step", "models.m.srv.target", "models.m.same_target", "methods.d4.n_max",
+        "sampling.greedy.temperature",
+        "sampling.warm.seed",
+        "sampling.warm.top_p",
+        "engines.srv.options.threads",
+        "engines.lib.options.step",
+        "models.m.srv.target",
+        "models.m.same_target",
+        "methods.d4.n_max",
     }
     assert not written & defaults
 
 
 def test_every_setting_written_leaves_no_default_of_its_section(tmp_path: Path) -> None:
     run = {
-        "preset": "quick", "sessions": 6, "trials": 2, "warmup": 0, "order": "random", "order_seed": 3, "cache": "cold",
-        "twin": True, "timeout": {"silence": "90s", "total": "1h", "startup": 45},
+        "preset": "quick",
+        "sessions": 6,
+        "trials": 2,
+        "warmup": 0,
+        "order": "random",
+        "order_seed": 3,
+        "cache": "cold",
+        "twin": True,
+        "timeout": {"silence": "90s", "total": "1h", "startup": 45},
     }
     matrix = load(tmp_path, changed("run", run))
     assert matrix.run == RunSettings("quick", 6, 2, 0, "random", 3, "cold", True, 90.0, 3600.0, 45.0)
@@ -104,13 +131,24 @@ def test_an_odd_number_of_sessions_needs_a_random_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("2min", 120), ("1h", 3600), ("1.5h", 5400), ("1h 30min", 5400), ("1h30min5s", 5405), (7, 7), (0.5, 0.5)],
+    [
+        ("90s", 90),
+        ("2min", 120),
+        ("1h", 3600),
+        ("1.5h", 5400),
+        ("1h 30min", 5400),
+        ("1h30min5s", 5405),
+        (7, 7),
+        (0.5, 0.5),
+    ],
 )
 def test_durations(text: str, seconds: Any) -> None:
     assert duration_s(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "2", "2 minutes", "2m", "-1s", "0s", 0, -1, True, None, "1e3s", "9" * 400 + "s", "90 s", "٣s"])
+@pytest.mark.parametrize(
+    "text", ["", "2", "2 minutes", "2m", "-1s", "0s", 0, -1, True, None, "1e3s", "9" * 400 + "s", "90 s", "٣s"]
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         duration_s(text)
@@ -118,7 +156,15 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("12GiB", 12 * 2**30), ("8GB", 8 * 10**9), ("1.5 GiB", 3 * 2**29), ("1kB", 1000), ("1KiB", 1024), ("7B", 7), (5, 5)],
+    [
+        ("12GiB", 12 * 2**30),
+        ("8GB", 8 * 10**9),
+        ("1.5 GiB", 3 * 2**29),
+        ("1kB", 1000),
+        ("1KiB", 1024),
+        ("7B", 7),
+        (5, 5),
+    ],
 )
 def test_sizes(text: str, count: Any) -> None:
     assert size_bytes(text) == count
@@ -138,82 +184,209 @@ def test_the_hosts_reserve(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("nmae", "x", ['nmae: unknown key "nmae"; did you mean "name"?; allowed: version, name, engines, models, methods, '
-                   "sampling, workloads, run, host, matrix, checks, report"]),
+    (
+        "nmae",
+        "x",
+        [
+            'nmae: unknown key "nmae"; did you mean "name"?; allowed: version, name, engines, models, methods, '
+            "sampling, workloads, run, host, matrix, checks, report"
+        ],
+    ),
     ("name", ..., ['missing key "name"']),
     ("name", "a/b", ["name: a name begins with a letter or digit and holds only letters, digits and . _ + -"]),
     ("name", 7, ["name: must be a text; found the number 7"]),
-    ("engines", {}, ["engines: is empty; name at least one",
-                     "models.m: names no files for any engine; there are: none", ...]),
+    (
+        "engines",
+        {},
+        ["engines: is empty; name at least one", "models.m: names no files for any engine; there are: none", ...],
+    ),
     ("engines", [], ["engines: must be a mapping of names to their settings; found a list", ...]),
-    ("engines/srv/adapter", "serve", ['engines.srv.adapter: no adapter "serve"; did you mean "server"?; there are: '
-                                      "server, library"]),
+    (
+        "engines/srv/adapter",
+        "serve",
+        ['engines.srv.adapter: no adapter "serve"; did you mean "server"?; there are: server, library'],
+    ),
     ("engines/srv/adapter", ..., ['engines.srv: missing key "adapter"']),
-    ("engines/srv/options/thread", 1, ['engines.srv.options.thread: unknown key "thread"; did you mean "threads"?; '
-                                       "allowed: threads, flash, place, limits"]),
-    ("engines/srv/options/threads", 0, ["engines.srv.options.threads: must be greater than or equal to 1; found the number 0"]),
+    (
+        "engines/srv/options/thread",
+        1,
+        [
+            'engines.srv.options.thread: unknown key "thread"; did you mean "threads"?; '
+            "allowed: threads, flash, place, limits"
+        ],
+    ),
+    (
+        "engines/srv/options/threads",
+        0,
+        ["engines.srv.options.threads: must be greater than or equal to 1; found the number 0"],
+    ),
     ("engines/srv/options/threads", "4", ['engines.srv.options.threads: must be a whole number; found "4"']),
-    ("engines/srv/options/place", "gpus", ['engines.srv.options.place: found "gpus"; did you mean "gpu"?; allowed: gpu, cpu']),
+    (
+        "engines/srv/options/place",
+        "gpus",
+        ['engines.srv.options.place: found "gpus"; did you mean "gpu"?; allowed: gpu, cpu'],
+    ),
     ("engines/lib/options", ..., ['engines.lib.options: missing key "step"']),
     ("engines/srv/binary", "", ['engines.srv.binary: must not be empty; found ""']),
     ("engines/srv/binary", None, ["engines.srv.binary: has no value; write one, or take the key out"]),
-    ("models/m/same_targt", "x", ['models.m.same_targt: "same_targt" is neither an engine of this file nor a key; did you '
-                                  'mean "same_target"?; allowed: same_target, weights_equivalent, srv, lib']),
+    (
+        "models/m/same_targt",
+        "x",
+        [
+            'models.m.same_targt: "same_targt" is neither an engine of this file nor a key; did you '
+            'mean "same_target"?; allowed: same_target, weights_equivalent, srv, lib'
+        ],
+    ),
     ("models/m/srv/target", ..., ['models.m.srv: missing key "target"']),
-    ("models/m/srv/draft", "x", ['models.m.srv.draft: unknown key "draft"; did you mean "drafts"?; allowed: target, drafts, mtp']),
-    ("models/m/srv/drafts/a b", "x", ["models.m.srv.drafts.a b: a name begins with a letter or digit and holds only "
-                                      "letters, digits and . _ + -"]),
+    (
+        "models/m/srv/draft",
+        "x",
+        ['models.m.srv.draft: unknown key "draft"; did you mean "drafts"?; allowed: target, drafts, mtp'],
+    ),
+    (
+        "models/m/srv/drafts/a b",
+        "x",
+        ["models.m.srv.drafts.a b: a name begins with a letter or digit and holds only letters, digits and . _ + -"],
+    ),
     ("models/m/weights_equivalent", "yes", ['models.m.weights_equivalent: must be true or false; found "yes"']),
-    ("methods/none", {"method": "none"}, ['methods.none: the baseline "none" is built in and added by itself; take this '
-                                          "entry out"]),
-    ("methods/d4/draft", ..., ['methods.d4: missing key "draft": the name, under drafts of the model, of the draft to use']),
-    ("methods/ng/draft", "small", ["methods.ng.draft: only method draft uses a draft model, this is method ngram; take "
-                                   "the key out"]),
+    (
+        "methods/none",
+        {"method": "none"},
+        ['methods.none: the baseline "none" is built in and added by itself; take this entry out'],
+    ),
+    (
+        "methods/d4/draft",
+        ...,
+        ['methods.d4: missing key "draft": the name, under drafts of the model, of the draft to use'],
+    ),
+    (
+        "methods/ng/draft",
+        "small",
+        ["methods.ng.draft: only method draft uses a draft model, this is method ngram; take the key out"],
+    ),
     ("methods/d4/n_max", ..., ['methods.d4: missing key "n_max"']),
     ("methods/d4/n_max", 0, ["methods.d4.n_max: must be greater than or equal to 1; found the number 0"]),
     ("methods/d4/n_max", 4.0, ["methods.d4.n_max: must be a whole number; found the number 4.0"]),
-    ("methods/d4/method", "drafts", ['methods.d4.method: found "drafts"; did you mean "draft"?; allowed: draft, mtp, ngram']),
-    ("methods/ng/options/p_mn", 1, ['methods.ng.options.p_mn: for adapter server: unknown key "p_mn"; did you mean '
-                                    '"p_min"?; allowed: p_min']),
+    (
+        "methods/d4/method",
+        "drafts",
+        ['methods.d4.method: found "drafts"; did you mean "draft"?; allowed: draft, mtp, ngram'],
+    ),
+    (
+        "methods/ng/options/p_mn",
+        1,
+        ['methods.ng.options.p_mn: for adapter server: unknown key "p_mn"; did you mean "p_min"?; allowed: p_min'],
+    ),
     ("sampling/greedy/temperature", ..., ['sampling.greedy: missing key "temperature"']),
     ("sampling/greedy/top_p", 0, ["sampling.greedy.top_p: must be greater than 0; found the number 0"]),
-    ("sampling/greedy/seed", 2**31, ["sampling.greedy.seed: must be less than or equal to 2147483647; found the number 2147483648"]),
-    ("workloads/short/eos", "stopp", ['workloads.short.eos: found "stopp"; did you mean "stop"?; allowed: stop, continue, mask']),
-    ("workloads/short/max_tokens", True, ["workloads.short.max_tokens: must be a whole number; found the boolean true"]),
+    (
+        "sampling/greedy/seed",
+        2**31,
+        ["sampling.greedy.seed: must be less than or equal to 2147483647; found the number 2147483648"],
+    ),
+    (
+        "workloads/short/eos",
+        "stopp",
+        ['workloads.short.eos: found "stopp"; did you mean "stop"?; allowed: stop, continue, mask'],
+    ),
+    (
+        "workloads/short/max_tokens",
+        True,
+        ["workloads.short.max_tokens: must be a whole number; found the boolean true"],
+    ),
     ("run/preset", "fast", ['run.preset: found "fast"; allowed: demo, quick, standard, publish']),
     ("run/cache", "warm", ['run.cache: found "warm"; allowed: cold']),
-    ("run/timeout/silence", "2m", ['run.timeout.silence: not a duration; write seconds as a number, or a text such as '
-                                   '"90s", "2min", "1h"; found "2m"']),
-    ("host/reserve", [{"name": "x", "bytes": "8"}], ['host.reserve[0].bytes: not a size; write bytes as a whole number, or '
-                                                    'a text such as "12GiB" or "8GB"; found "8"']),
+    (
+        "run/timeout/silence",
+        "2m",
+        [
+            "run.timeout.silence: not a duration; write seconds as a number, or a text such as "
+            '"90s", "2min", "1h"; found "2m"'
+        ],
+    ),
+    (
+        "host/reserve",
+        [{"name": "x", "bytes": "8"}],
+        [
+            "host.reserve[0].bytes: not a size; write bytes as a whole number, or "
+            'a text such as "12GiB" or "8GB"; found "8"'
+        ],
+    ),
     ("host", None, ["host: has no value; write one, or take the key out"]),
     ("report/language", "kr", ['report.language: found "kr"; did you mean "ko"?; allowed: en, ko']),
-    ("checks/greedy", True, ['checks.greedy: unknown key "greedy"; did you mean "greedy_identity"?; allowed: greedy_identity']),
-    ("matrix/axes/engine", ["srv", "libb"], ['matrix.axes.engine[1]: engines has no "libb"; did you mean "lib"?; there '
-                                             "are: srv, lib"]),
-    ("matrix/axes/method", "d5", ['matrix.axes.method: methods has no "d5"; did you mean "d4"?; there are: d4, mtp2, ng, none']),
-    ("matrix/axes/sampling", [0.8], ['matrix.axes.sampling[0]: must be a text; found the number 0.8 (for a text, write '
-                                     '"0.8" in quotes)']),
+    (
+        "checks/greedy",
+        True,
+        ['checks.greedy: unknown key "greedy"; did you mean "greedy_identity"?; allowed: greedy_identity'],
+    ),
+    (
+        "matrix/axes/engine",
+        ["srv", "libb"],
+        ['matrix.axes.engine[1]: engines has no "libb"; did you mean "lib"?; there are: srv, lib'],
+    ),
+    (
+        "matrix/axes/method",
+        "d5",
+        ['matrix.axes.method: methods has no "d5"; did you mean "d4"?; there are: d4, mtp2, ng, none'],
+    ),
+    (
+        "matrix/axes/sampling",
+        [0.8],
+        ['matrix.axes.sampling[0]: must be a text; found the number 0.8 (for a text, write "0.8" in quotes)'],
+    ),
     ("matrix/axes/model", [], ["matrix.axes.model: must hold at least one; found a list"]),
     ("matrix/axes/engine", ..., ['matrix.axes: missing key "engine"']),
-    ("matrix/exclude", [{"why": "x"}], ["matrix.exclude[0]: names no axis, so it would take everything out; name one of: "
-                                        "engine, model, method, sampling, workload"]),
-    ("matrix/exclude", [{"engine": "svr"}], ['matrix.exclude[0].engine: engines has no "svr"; did you mean "srv"?; there '
-                                             "are: srv, lib"]),
+    (
+        "matrix/exclude",
+        [{"why": "x"}],
+        [
+            "matrix.exclude[0]: names no axis, so it would take everything out; name one of: "
+            "engine, model, method, sampling, workload"
+        ],
+    ),
+    (
+        "matrix/exclude",
+        [{"engine": "svr"}],
+        ['matrix.exclude[0].engine: engines has no "svr"; did you mean "srv"?; there are: srv, lib'],
+    ),
     ("matrix/include/0/workload", ..., ['matrix.include[0]: missing key "workload"']),
-    ("matrix/include/0/engine", ["srv", "lib"], ["matrix.include[0]: lib/mtp-m/mtp2/greedy/short cannot be formed: "
-                                                 "models.mtp-m names no files for engine lib (it has: srv)"]),
-    ("matrix/include/0/model", "m", ["matrix.include[0]: srv/m/mtp2/greedy/short cannot be formed: method mtp2 needs an "
-                                     "MTP module: give models.m.srv.mtp a path, or the word inside"]),
-    ("matrix/include/0/method", "d4", ["matrix.include[0]: srv/mtp-m/d4/greedy/short cannot be formed: method d4 needs the "
-                                       "draft small, which models.mtp-m.srv.drafts lacks (it has: none)"]),
+    (
+        "matrix/include/0/engine",
+        ["srv", "lib"],
+        [
+            "matrix.include[0]: lib/mtp-m/mtp2/greedy/short cannot be formed: "
+            "models.mtp-m names no files for engine lib (it has: srv)"
+        ],
+    ),
+    (
+        "matrix/include/0/model",
+        "m",
+        [
+            "matrix.include[0]: srv/m/mtp2/greedy/short cannot be formed: method mtp2 needs an "
+            "MTP module: give models.m.srv.mtp a path, or the word inside"
+        ],
+    ),
+    (
+        "matrix/include/0/method",
+        "d4",
+        [
+            "matrix.include[0]: srv/mtp-m/d4/greedy/short cannot be formed: method d4 needs the "
+            "draft small, which models.mtp-m.srv.drafts lacks (it has: none)"
+        ],
+    ),
     ("matrix", {}, ["matrix: names no cell to measure; give it axes, or include"]),
     ("matrix", ..., ['missing key "matrix"']),
-    ("matrix/includes", [], ['matrix.includes: unknown key "includes"; did you mean "include"?; allowed: axes, exclude, include']),
+    (
+        "matrix/includes",
+        [],
+        ['matrix.includes: unknown key "includes"; did you mean "include"?; allowed: axes, exclude, include'],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "expected"), WRONG, ids=[f"{path}={value!r}"[:60] for path, value, _ in WRONG])
+@pytest.mark.parametrize(
+    ("path", "value", "expected"), WRONG, ids=[f"{path}={value!r}"[:60] for path, value, _ in WRONG]
+)
 def test_each_fault_is_said_once_in_these_words(tmp_path: Path, path: str, value: Any, expected: Any) -> None:
     found = faults(tmp_path, changed(path, value))
     if expected[-1] is ...:
@@ -232,7 +405,10 @@ def test_all_faults_come_at_once_in_the_order_of_the_text(tmp_path: Path) -> Non
     found = problems(tmp_path, text)
     places = [tuple(map(int, problem.split(":")[1:3])) for problem in found]
     assert [problem.split(": ")[1] for problem in found] == [
-        'missing key "name"', "engines.srv.options.thread", "methods.ng.n_max", "sampling.greedy.temperature",
+        'missing key "name"',
+        "engines.srv.options.thread",
+        "methods.ng.n_max",
+        "sampling.greedy.temperature",
         "matrix.axes.workload[0]",
     ]
     assert places == sorted(places)
@@ -262,7 +438,9 @@ def test_names_that_would_not_do_in_an_id_are_refused(tmp_path: Path, section: A
     document = changed("name", "sample")
     document[section][name] = next(iter(document[section].values()))
     found = [one for one in faults(tmp_path, document) if "a name begins with" in one]
-    assert found == [f"{section}.{name}: a name begins with a letter or digit and holds only letters, digits and . _ + -"]
+    assert found == [
+        f"{section}.{name}: a name begins with a letter or digit and holds only letters, digits and . _ + -"
+    ]
 
 
 @pytest.mark.parametrize("name", ["a", "0", "0.8", "llama.cpp", "A_b+c-d.1", "none-1"])
@@ -354,7 +532,9 @@ def test_a_product_beyond_reason_is_refused_without_being_counted_out(tmp_path: 
         document[section] |= {f"x{i}": dict(entry) for i in range(60)}
         axis = {"methods": "method", "sampling": "sampling", "workloads": "workload"}[section]
         document["matrix"]["axes"][axis] = [f"x{i}" for i in range(60)]
-    assert faults(tmp_path, document) == ["matrix.axes: comes to 432000 cells, more than the 10000 that are read; name fewer"]
+    assert faults(tmp_path, document) == [
+        "matrix.axes: comes to 432000 cells, more than the 10000 that are read; name fewer"
+    ]
 
 
 def test_exclude_keeps_its_reason(tmp_path: Path) -> None:

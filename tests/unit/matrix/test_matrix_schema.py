@@ -33,8 +33,19 @@ RIGHT = [
     ("methods/mtp2/options", {"p_min": 0.1}),
     ("methods", {"d4": {"method": "draft", "draft": "small", "n_max": 4}, "mtp2": {"method": "mtp", "n_max": 2}}),
     ("methods/unused", {"method": "ngram", "n_max": 1024}),
-    ("sampling/greedy", {"temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "repeat_penalty": 1,
-                         "presence_penalty": 0, "frequency_penalty": 0, "seed": 7}),
+    (
+        "sampling/greedy",
+        {
+            "temperature": 0,
+            "top_k": 0,
+            "top_p": 1,
+            "min_p": 0,
+            "repeat_penalty": 1,
+            "presence_penalty": 0,
+            "frequency_penalty": 0,
+            "seed": 7,
+        },
+    ),
     ("workloads/short/eos", "mask"),
     ("workloads/short/prompts", "own.txt"),
     ("run", {}),
@@ -52,28 +63,79 @@ RIGHT = [
 ]
 
 WRONG = [
-    ("version", ...), ("version", 2), ("version", "1"), ("name", ...), ("name", "a/b"), ("name", 7), ("nmae", "x"),
-    ("engines", {}), ("engines", []), ("engines/a b", {"adapter": "server"}), ("engines/same_target", {"adapter": "server"}),
-    ("engines/srv/adapter", ...), ("engines/srv/adapter", 1), ("engines/srv/optoins", {}), ("engines/srv/binary", ""),
-    ("engines/srv/binary", None), ("engines/srv/pin", {"a": []}), ("engines/srv/pin", {"a": None}),
-    ("engines/srv/options", {"thread": 1}), ("engines/srv/options", {"threads": 0}), ("engines/srv/options", {"flash": True}),
-    ("engines/srv/options", {"place": "tpu"}), ("engines/lib/options", ...), ("engines/lib/options", {}),
-    ("models", {}), ("models/m/srv/target", ...), ("models/m/srv/target", ""), ("models/m/srv/draft", "x"),
-    ("models/m/srv/drafts", {"a b": "x"}), ("models/m/srv/mtp", True), ("models/m/same_target", "a b"),
+    ("version", ...),
+    ("version", 2),
+    ("version", "1"),
+    ("name", ...),
+    ("name", "a/b"),
+    ("name", 7),
+    ("nmae", "x"),
+    ("engines", {}),
+    ("engines", []),
+    ("engines/a b", {"adapter": "server"}),
+    ("engines/same_target", {"adapter": "server"}),
+    ("engines/srv/adapter", ...),
+    ("engines/srv/adapter", 1),
+    ("engines/srv/optoins", {}),
+    ("engines/srv/binary", ""),
+    ("engines/srv/binary", None),
+    ("engines/srv/pin", {"a": []}),
+    ("engines/srv/pin", {"a": None}),
+    ("engines/srv/options", {"thread": 1}),
+    ("engines/srv/options", {"threads": 0}),
+    ("engines/srv/options", {"flash": True}),
+    ("engines/srv/options", {"place": "tpu"}),
+    ("engines/lib/options", ...),
+    ("engines/lib/options", {}),
+    ("models", {}),
+    ("models/m/srv/target", ...),
+    ("models/m/srv/target", ""),
+    ("models/m/srv/draft", "x"),
+    ("models/m/srv/drafts", {"a b": "x"}),
+    ("models/m/srv/mtp", True),
+    ("models/m/same_target", "a b"),
     ("models/m/weights_equivalent", "yes"),
-    ("methods/none", {"method": "ngram", "n_max": 1}), ("methods/d4/draft", ...), ("methods/ng/draft", "small"),
-    ("methods/d4/n_max", ...), ("methods/d4/n_max", 0), ("methods/d4/method", "none"), ("methods/d4/options", {"x": 1}),
+    ("methods/none", {"method": "ngram", "n_max": 1}),
+    ("methods/d4/draft", ...),
+    ("methods/ng/draft", "small"),
+    ("methods/d4/n_max", ...),
+    ("methods/d4/n_max", 0),
+    ("methods/d4/method", "none"),
+    ("methods/d4/options", {"x": 1}),
     ("methods/ng/options", {"p_mn": 1}),
-    ("sampling", {}), ("sampling/greedy/temperature", ...), ("sampling/greedy/temperature", -1), ("sampling/greedy/top_p", 0),
-    ("sampling/greedy/top_p", 1.5), ("sampling/greedy/seed", -1), ("sampling/greedy/temperature", "0"),
-    ("workloads/short/eos", "off"), ("workloads/short/eos", False), ("workloads/short/max_tokens", 0),
+    ("sampling", {}),
+    ("sampling/greedy/temperature", ...),
+    ("sampling/greedy/temperature", -1),
+    ("sampling/greedy/top_p", 0),
+    ("sampling/greedy/top_p", 1.5),
+    ("sampling/greedy/seed", -1),
+    ("sampling/greedy/temperature", "0"),
+    ("workloads/short/eos", "off"),
+    ("workloads/short/eos", False),
+    ("workloads/short/max_tokens", 0),
     ("workloads/short/limit", 3),
-    ("run", None), ("run/preset", "fast"), ("run/sessions", 3), ("run/trials", 0), ("run/cache", "warm"), ("run/twin", "maybe"),
-    ("run/timeout/silence", "2m"), ("run/timeout/silence", 0), ("run/timeout/totl", 3),
-    ("host/reserve", [{"name": "x"}]), ("host/reserve", [{"name": "x", "bytes": "8"}]), ("host/environment", "quiet"),
-    ("matrix", ...), ("matrix", {}), ("matrix/axes/engine", ...), ("matrix/axes/engine", []), ("matrix/axes/sampling", [0.8]),
-    ("matrix/exclude", [{"why": "x"}]), ("matrix/exclude", [{"engin": "x"}]), ("matrix/include/0/workload", ...),
-    ("checks", {"greedy": True}), ("report/language", "kr"),
+    ("run", None),
+    ("run/preset", "fast"),
+    ("run/sessions", 3),
+    ("run/trials", 0),
+    ("run/cache", "warm"),
+    ("run/twin", "maybe"),
+    ("run/timeout/silence", "2m"),
+    ("run/timeout/silence", 0),
+    ("run/timeout/totl", 3),
+    ("host/reserve", [{"name": "x"}]),
+    ("host/reserve", [{"name": "x", "bytes": "8"}]),
+    ("host/environment", "quiet"),
+    ("matrix", ...),
+    ("matrix", {}),
+    ("matrix/axes/engine", ...),
+    ("matrix/axes/engine", []),
+    ("matrix/axes/sampling", [0.8]),
+    ("matrix/exclude", [{"why": "x"}]),
+    ("matrix/exclude", [{"engin": "x"}]),
+    ("matrix/include/0/workload", ...),
+    ("checks", {"greedy": True}),
+    ("report/language", "kr"),
 ]
 
 
@@ -113,7 +175,17 @@ def test_what_is_wrong_both_refuse(tmp_path: Path, path: str, value: Any) -> Non
 def test_keys_and_choices_are_there_to_complete_with_descriptions() -> None:
     definitions = BUILT["$defs"]
     assert set(BUILT["properties"]) == {
-        "version", "name", "engines", "models", "methods", "sampling", "workloads", "run", "host", "matrix", "checks",
+        "version",
+        "name",
+        "engines",
+        "models",
+        "methods",
+        "sampling",
+        "workloads",
+        "run",
+        "host",
+        "matrix",
+        "checks",
         "report",
     }
     for value in BUILT["properties"].values():
@@ -122,7 +194,15 @@ def test_keys_and_choices_are_there_to_complete_with_descriptions() -> None:
     assert definitions["EngineShape"]["properties"]["adapter"]["anyOf"][0] == {"enum": ["library", "server"]}
     assert definitions["MethodShape"]["properties"]["method"]["enum"] == ["draft", "mtp", "ngram"]
     assert definitions["EosPolicy"]["enum"] == ["stop", "continue", "mask"]
-    for name in ("EngineShape", "FilesShape", "MethodShape", "SamplingShape", "WorkloadShape", "RunShape", "TimeoutShape"):
+    for name in (
+        "EngineShape",
+        "FilesShape",
+        "MethodShape",
+        "SamplingShape",
+        "WorkloadShape",
+        "RunShape",
+        "TimeoutShape",
+    ):
         properties = definitions[name]["properties"]
         assert [key for key, value in properties.items() if not value.get("description")] == []
 
@@ -134,14 +214,21 @@ def test_a_third_partys_adapter_is_not_marked_as_wrong() -> None:
 
 def test_the_defaults_it_shows_are_the_loaders(tmp_path: Path) -> None:
     sampling = load(tmp_path, DOCUMENT).sampling["greedy"]
-    shown = {key: value["default"] for key, value in BUILT["$defs"]["SamplingShape"]["properties"].items() if "default" in value}
+    shown = {
+        key: value["default"]
+        for key, value in BUILT["$defs"]["SamplingShape"]["properties"].items()
+        if "default" in value
+    }
     assert shown == {key: getattr(sampling, key) for key in shown}
     assert len(shown) == 7
 
 
 def test_the_shipped_schema_is_what_the_registered_adapters_make() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "orchestrator.matrix.json_schema", "--check"], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "orchestrator.matrix.json_schema", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
         cwd=Path(__file__).parents[3],
     )
     assert (done.returncode, done.stderr) == (0, "")

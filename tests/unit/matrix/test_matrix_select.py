@@ -54,7 +54,11 @@ def test_cells_come_in_their_own_order_each_once(tmp_path: Path) -> None:
     cells = expand(load(tmp_path, DOCUMENT), str).cells
     found = select(cells, ["srv/mtp-m/*", "srv/m/d4/greedy/short", "srv/m/*/greedy/*"])
     assert [cell.id for cell in found] == [
-        "srv/m/none/greedy/short", "srv/m/d4/greedy/short", "srv/m/none/greedy/short~twin",
-        "srv/mtp-m/none/greedy/short", "srv/mtp-m/mtp2/greedy/short", "srv/mtp-m/none/greedy/short~twin",
+        "srv/m/none/greedy/short",
+        "srv/m/d4/greedy/short",
+        "srv/m/none/greedy/short~twin",
+        "srv/mtp-m/none/greedy/short",
+        "srv/mtp-m/mtp2/greedy/short",
+        "srv/mtp-m/none/greedy/short~twin",
     ]
     assert all(cell in cells for cell in found)

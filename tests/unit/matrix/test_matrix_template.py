@@ -57,7 +57,8 @@ def test_it_loads_with_the_real_adapters_and_comes_to_these_cells() -> None:
     }
     assert matrix.run == RunSettings("demo", 4, 3, 1, "abba", 7, "cold", True, 120.0, 1800.0, 300.0)
     assert {name: engine.pin for name, engine in matrix.engines.items()} == {
-        "llama.cpp": {"xllamacpp": "2026.10.11549"}, "mlx-lm": {"mlx-lm": "0.32.2", "mlx": "0.32.4"},
+        "llama.cpp": {"xllamacpp": "2026.10.11549"},
+        "mlx-lm": {"mlx-lm": "0.32.2", "mlx": "0.32.4"},
     }
     assert matrix.workloads["short"].eos is EosPolicy.MASK
     assert len(load_prompts(matrix.workloads["short"].prompts)) >= matrix.run.trials
@@ -67,7 +68,9 @@ def test_it_loads_with_the_real_adapters_and_comes_to_these_cells() -> None:
 def test_its_commented_examples_are_valid_too(tmp_path: Path) -> None:
     lines = template_text().split("\n")
     lively = [
-        line.replace("# ", "", 1) if line.lstrip().startswith("#") and line.strip("# ")[:4] not in {"yaml", "What", "For "} else line
+        line.replace("# ", "", 1)
+        if line.lstrip().startswith("#") and line.strip("# ")[:4] not in {"yaml", "What", "For "}
+        else line
         for line in lines
     ]
     path = tmp_path / "matrix.yaml"

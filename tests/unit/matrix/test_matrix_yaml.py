@@ -27,10 +27,30 @@ def scalar(text: str) -> tuple[Any, list[str]]:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("7", 7), ("-7", -7), ("0", 0), ("0.8", 0.8), ("1e-3", 0.001), (".5", 0.5), ("true", True), ("False", False),
-        ("on", True), ("No", False), ("~", None), ("", None), ("null", None), ("abc", "abc"), ("'7'", "7"),
-        ('"off"', "off"), ("2026-10-11", "2026-10-11"), ("12:30", "12:30"), ("010", "010"), ("1_000", "1_000"),
-        ("0x10", "0x10"), ("y", "y"), ("oN", "oN"), ("32.4.1", "32.4.1"),
+        ("7", 7),
+        ("-7", -7),
+        ("0", 0),
+        ("0.8", 0.8),
+        ("1e-3", 0.001),
+        (".5", 0.5),
+        ("true", True),
+        ("False", False),
+        ("on", True),
+        ("No", False),
+        ("~", None),
+        ("", None),
+        ("null", None),
+        ("abc", "abc"),
+        ("'7'", "7"),
+        ('"off"', "off"),
+        ("2026-10-11", "2026-10-11"),
+        ("12:30", "12:30"),
+        ("010", "010"),
+        ("1_000", "1_000"),
+        ("0x10", "0x10"),
+        ("y", "y"),
+        ("oN", "oN"),
+        ("32.4.1", "32.4.1"),
     ],
 )
 def test_a_plain_scalar_means_what_both_yaml_versions_agree_on(text: str, value: Any) -> None:
@@ -135,7 +155,9 @@ def test_depth_is_bounded_also_through_aliases() -> None:
 
 def test_merge_keys_are_refused_and_the_quoted_text_is_only_a_key() -> None:
     _, faults = compose("a: &a {b: 1}\nc: {<<: *a, d: 2}\n")
-    assert [(fault.at, fault.what.split(";")[0]) for fault in faults] == [(Mark(2, 5), "merge keys (<<) are not read here")]
+    assert [(fault.at, fault.what.split(";")[0]) for fault in faults] == [
+        (Mark(2, 5), "merge keys (<<) are not read here")
+    ]
     node, faults = compose("'<<': 1\n")
     assert faults == []
     assert isinstance(node, Mapping)
@@ -151,8 +173,10 @@ def test_tags_are_refused_and_nothing_is_built_from_them(tmp_path: Path, tag: An
 
 @pytest.mark.parametrize("word", ["on", "off", "yes", "no", "On", "OFF"])
 def test_a_boolean_word_as_a_key_asks_for_quotes(tmp_path: Path, word: Any) -> None:
-    text = VALID.replace("  greedy:\n", f"  {word}:\n").replace("- greedy\n", f"- '{word}'\n").replace(
-        "sampling: greedy", f"sampling: '{word}'"
+    text = (
+        VALID.replace("  greedy:\n", f"  {word}:\n")
+        .replace("- greedy\n", f"- '{word}'\n")
+        .replace("sampling: greedy", f"sampling: '{word}'")
     )
     found = problems(tmp_path, text)
     line = text.split("\n").index(f"  {word}:") + 1
@@ -211,7 +235,9 @@ def test_an_empty_file_says_how_to_start(tmp_path: Path, text: str) -> None:
     assert "specmatrix init" in found[0] or "this is nothing" in found[0]
 
 
-@pytest.mark.parametrize(("text", "what"), [("[1, 2]", "a list"), ("just words", '"just words"'), ("7", "the number 7")])
+@pytest.mark.parametrize(
+    ("text", "what"), [("[1, 2]", "a list"), ("just words", '"just words"'), ("7", "the number 7")]
+)
 def test_a_file_that_is_no_mapping_says_what_it_is(tmp_path: Path, text: str, what: Any) -> None:
     assert problems(tmp_path, text) == [
         f"matrix.yaml:1:1: a matrix is a mapping of keys such as engines, models, matrix; this is {what}"
@@ -235,7 +261,9 @@ def test_bytes_that_are_not_utf_8_are_named_with_their_place(tmp_path: Path) -> 
     assert problems(tmp_path, "version: 1\nname: caf\u00e9\n".encode("latin-1")) == [
         "matrix.yaml:2:10: byte 0xE9 is not UTF-8; save the file as UTF-8"
     ]
-    assert problems(tmp_path, VALID.encode("utf-16")) == ["matrix.yaml:1:1: byte 0xFF is not UTF-8; save the file as UTF-8"]
+    assert problems(tmp_path, VALID.encode("utf-16")) == [
+        "matrix.yaml:1:1: byte 0xFF is not UTF-8; save the file as UTF-8"
+    ]
 
 
 def test_a_character_that_yaml_forbids_is_named_with_its_place(tmp_path: Path) -> None:
@@ -279,10 +307,17 @@ def test_a_version_that_is_no_version_is_refused(tmp_path: Path, value: Any) -> 
 
 def test_pins_stay_as_they_are_spelled(tmp_path: Path) -> None:
     text = VALID.replace(
-        "binary: srv-bin\n", "binary: srv-bin\n    pin: {a: 2026.10, b: 0.32, c: 2026-10-11, d: 11434, e: 1e5, f: on, g: '1.0'}\n"
+        "binary: srv-bin\n",
+        "binary: srv-bin\n    pin: {a: 2026.10, b: 0.32, c: 2026-10-11, d: 11434, e: 1e5, f: on, g: '1.0'}\n",
     )
     assert load_text(tmp_path, text).engines["srv"].pin == {
-        "a": "2026.10", "b": "0.32", "c": "2026-10-11", "d": "11434", "e": "1e5", "f": "on", "g": "1.0",
+        "a": "2026.10",
+        "b": "0.32",
+        "c": "2026-10-11",
+        "d": "11434",
+        "e": "1e5",
+        "f": "on",
+        "g": "1.0",
     }
 
 
@@ -296,4 +331,9 @@ def test_a_pin_that_is_no_version_is_refused(tmp_path: Path, pin: Any) -> None:
 def test_loading_does_not_depend_on_flow_or_block_style(tmp_path: Path) -> None:
     block = load(tmp_path, DOCUMENT)
     flow = load_text(tmp_path, json.dumps(DOCUMENT))
-    assert (block.engines, block.models, block.methods, block.axes) == (flow.engines, flow.models, flow.methods, flow.axes)
+    assert (block.engines, block.models, block.methods, block.axes) == (
+        flow.engines,
+        flow.models,
+        flow.methods,
+        flow.axes,
+    )

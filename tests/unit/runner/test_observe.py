@@ -40,7 +40,10 @@ def reason(trial, name):
 
 # Three bursts: 1 token at 1.2, 3 tokens at 1.4, 2 tokens at 1.5; sent at 1.0, done at 2.0.
 THREE = (
-    Arrival(1.2, (10,), "a"), Arrival(1.4, (11,), "b"), Arrival(1.4001, (12,), "b"), Arrival(1.4002, (13,), "b"),
+    Arrival(1.2, (10,), "a"),
+    Arrival(1.4, (11,), "b"),
+    Arrival(1.4001, (12,), "b"),
+    Arrival(1.4002, (13,), "b"),
     Arrival(1.5, (14, 15), "c"),
 )
 

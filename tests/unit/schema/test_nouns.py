@@ -106,10 +106,18 @@ def test_garbage_is_no_capture(text):
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (seconds(0.0000123), "12.3 µs"), (seconds(0.0412), "41.2 ms"), (seconds(1.25), "1.25 s"),
-        (seconds(125), "2 min 05 s"), (size(1.9e9), "1.90 GB"), (size(49_200_000), "49.2 MB"), (size(12), "12 B"),
-        (ratio(0.738), "0.74×"), (percent(0.714), "71 %"), (plain(123.4), "123"),
-        (quantity(3, Unit.TOKEN), "3"), (quantity(2.64, Unit.TOKEN), "2.64"),
+        (seconds(0.0000123), "12.3 µs"),
+        (seconds(0.0412), "41.2 ms"),
+        (seconds(1.25), "1.25 s"),
+        (seconds(125), "2 min 05 s"),
+        (size(1.9e9), "1.90 GB"),
+        (size(49_200_000), "49.2 MB"),
+        (size(12), "12 B"),
+        (ratio(0.738), "0.74×"),
+        (percent(0.714), "71 %"),
+        (plain(123.4), "123"),
+        (quantity(3, Unit.TOKEN), "3"),
+        (quantity(2.64, Unit.TOKEN), "2.64"),
     ],
 )
 def test_numbers_as_people_read_them(shown, expected):

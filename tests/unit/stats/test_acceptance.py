@@ -76,9 +76,7 @@ def test_positions_never_reached_have_no_conditional_rate() -> None:
     assert by_position([]) == ()
 
 
-@pytest.mark.parametrize(
-    "counts", [((10, 10), (5, 6)), ((10, 11), (5, 5)), ((10,), (5, 1)), ((10,), (11,))]
-)
+@pytest.mark.parametrize("counts", [((10, 10), (5, 6)), ((10, 11), (5, 5)), ((10,), (5, 1)), ((10,), (11,))])
 def test_counts_no_rounds_can_give_are_refused(counts: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     with pytest.raises(ValueError):
         by_position([counts])

@@ -20,10 +20,18 @@ def arm(logs: list[float], prompts: str = "a") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["set_index", "prompt_id", "value"])
 
 
-def run(logs: list[float], *, floor: float | None = 0.001, better: Better = Better.LOWER, refused: str = "") -> Comparison:
+def run(
+    logs: list[float], *, floor: float | None = 0.001, better: Better = Better.LOWER, refused: str = ""
+) -> Comparison:
     return compare(
-        "cell", "base", "e2e_latency", arm(logs), arm([0.0] * len(logs)),
-        better=better, noise_floor=floor, refused=refused,
+        "cell",
+        "base",
+        "e2e_latency",
+        arm(logs),
+        arm([0.0] * len(logs)),
+        better=better,
+        noise_floor=floor,
+        refused=refused,
     )
 
 
@@ -122,9 +130,19 @@ def with_p(p: float | None, outcome: Outcome = Outcome.LOWER) -> Comparison:
 def test_holm_known_answer() -> None:
     # Sorted .005 .01 .03 .04 × 4 3 2 1 = .02 .03 .06 .04 → monotone .02 .03 .06 .06.
     found = apply_holm([with_p(0.01), with_p(0.04), with_p(None), with_p(0.03), with_p(0.005)])
-    assert [row.p_holm for row in found] == [pytest.approx(0.03), pytest.approx(0.06), None, pytest.approx(0.06), pytest.approx(0.02)]
+    assert [row.p_holm for row in found] == [
+        pytest.approx(0.03),
+        pytest.approx(0.06),
+        None,
+        pytest.approx(0.06),
+        pytest.approx(0.02),
+    ]
     assert [row.outcome for row in found] == [
-        Outcome.LOWER, Outcome.NO_DIFFERENCE, Outcome.LOWER, Outcome.NO_DIFFERENCE, Outcome.LOWER,
+        Outcome.LOWER,
+        Outcome.NO_DIFFERENCE,
+        Outcome.LOWER,
+        Outcome.NO_DIFFERENCE,
+        Outcome.LOWER,
     ]
     assert found[1].reason == "lower if it stood alone, not among 4 on one baseline (Holm p 0.060)"
 

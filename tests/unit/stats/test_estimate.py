@@ -122,7 +122,9 @@ def test_an_interval_too_wide_for_a_number_is_none() -> None:
 values = st.floats(1e-3, 1e3)
 tables = st.integers(1, 7).flatmap(
     lambda sessions: st.integers(1, 4).flatmap(
-        lambda prompts: st.lists(st.tuples(values, values), min_size=sessions * prompts, max_size=sessions * prompts).map(
+        lambda prompts: st.lists(
+            st.tuples(values, values), min_size=sessions * prompts, max_size=sessions * prompts
+        ).map(
             lambda cells: (
                 frame([(i // prompts, f"p{i % prompts}", mine) for i, (mine, _) in enumerate(cells)]),
                 frame([(i // prompts, f"p{i % prompts}", theirs) for i, (_, theirs) in enumerate(cells)]),

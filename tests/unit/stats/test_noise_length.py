@@ -77,7 +77,10 @@ def test_pool_counts_blocks_it_cannot_use() -> None:
 def test_canary() -> None:
     assert canary(zeros(2), arm([0.019, 0.019]))[0] is True
     steady, words = canary(zeros(2), arm([0.03, 0.03]))
-    assert (steady, words) == (False, "the baseline measured 1.03× of its first value after the other cells (limit ±2 %)")
+    assert (steady, words) == (
+        False,
+        "the baseline measured 1.03× of its first value after the other cells (limit ±2 %)",
+    )
     assert canary(pd.DataFrame(), zeros(1))[0] is False
 
 
@@ -113,5 +116,6 @@ def test_below_three_sessions_every_session_must_agree() -> None:
 def test_an_answer_without_tokens_is_not_comparable() -> None:
     comparable, words = length_comparable(tokens([(0, "a", 0)]), tokens([(0, "a", 5)]))
     assert (comparable, words) == (
-        False, "not comparable: length (1 of 1 values of the cell are not positive numbers, and a ratio needs positive ones)",
+        False,
+        "not comparable: length (1 of 1 values of the cell are not positive numbers, and a ratio needs positive ones)",
     )

@@ -32,10 +32,13 @@ def noise(sd: float, sessions: int = 4, trials: int = 6, seed: int = 1) -> list[
 
 def test_cv_known_answer_within_prompts() -> None:
     # Each prompt: logs ±0.1 about its mean: Σ² = 4 × 0.01, df = 4 − 2: variance 0.02, CV = √(e^0.02 − 1).
-    table = pd.DataFrame({
-        "set_index": [0, 1, 0, 1], "prompt_id": ["a", "a", "b", "b"],
-        "value": [math.exp(0.1), math.exp(-0.1), 50 * math.exp(0.1), 50 * math.exp(-0.1)],
-    })
+    table = pd.DataFrame(
+        {
+            "set_index": [0, 1, 0, 1],
+            "prompt_id": ["a", "a", "b", "b"],
+            "value": [math.exp(0.1), math.exp(-0.1), 50 * math.exp(0.1), 50 * math.exp(-0.1)],
+        }
+    )
     assert spread_cv(table) == pytest.approx(math.sqrt(math.expm1(0.02)))
 
 
@@ -69,7 +72,9 @@ def test_prompts_of_different_size_are_no_outliers() -> None:
 
 
 def test_two_modes() -> None:
-    logs = [[value + (0.2 if (s + t) % 2 else 0.0) for t, value in enumerate(row)] for s, row in enumerate(noise(0.005))]
+    logs = [
+        [value + (0.2 if (s + t) % 2 else 0.0) for t, value in enumerate(row)] for s, row in enumerate(noise(0.005))
+    ]
     found = [flag for flag in flags(frame(logs, scale=(1.0,))) if flag.kind is FlagKind.BIMODAL]
     assert len(found) == 1
     assert found[0].sentence == "12 and 12 values in two groups 1.22× apart"
@@ -79,7 +84,9 @@ def test_one_mode_is_rarely_called_two() -> None:
     rng = np.random.default_rng(5)
     calls = 0
     for _ in range(400):
-        table = pd.DataFrame({"set_index": range(16), "prompt_id": ["a"] * 16, "value": np.exp(rng.normal(0, 0.05, 16))})
+        table = pd.DataFrame(
+            {"set_index": range(16), "prompt_id": ["a"] * 16, "value": np.exp(rng.normal(0, 0.05, 16))}
+        )
         calls += FlagKind.BIMODAL in kinds(table)
     assert calls <= 8
 

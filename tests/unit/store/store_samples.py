@@ -44,8 +44,12 @@ def make_run(path: Path) -> RunDirectory:
 def matrix(prints: Mapping[str, str] = PRINTS, text: str = "first") -> MatrixRecord:
     cells = tuple(
         {
-            "id": cell, "fingerprint": fingerprint, "block": BLOCK, "role": ROLES.get(cell, "speculative"),
-            "baseline": BASE, "settings": settings(cell),
+            "id": cell,
+            "fingerprint": fingerprint,
+            "block": BLOCK,
+            "role": ROLES.get(cell, "speculative"),
+            "baseline": BASE,
+            "settings": settings(cell),
         }
         for cell, fingerprint in prints.items()
     )
@@ -76,8 +80,22 @@ def trial(where: Place, index: int, status: Status = Status.OK, reason: str = ""
         absent("draft_time", Absence.NOT_REPORTED, "this engine does not say"),
     )
     return TrialRecord(
-        where, index, TRIALS[index], f"p{index}", "prose", "en", 40 + index, status, reason, values, (5, index),
-        f"text {index} \u2028 ü", "length", ((0.25, 1), (0.5, 2)), (), UTC,
+        where,
+        index,
+        TRIALS[index],
+        f"p{index}",
+        "prose",
+        "en",
+        40 + index,
+        status,
+        reason,
+        values,
+        (5, index),
+        f"text {index} \u2028 ü",
+        "length",
+        ((0.25, 1), (0.5, 2)),
+        (),
+        UTC,
     )
 
 
@@ -86,8 +104,18 @@ def session(
 ) -> SessionRecord:
     values = (observed("load_time", 0.5, "process"),)
     return SessionRecord(
-        where, status, reason, f"fix {reason}" if reason else "", engagement, values, (), 0, "cells/x", ("last line",),
-        UTC, UTC,
+        where,
+        status,
+        reason,
+        f"fix {reason}" if reason else "",
+        engagement,
+        values,
+        (),
+        0,
+        "cells/x",
+        ("last line",),
+        UTC,
+        UTC,
     )
 
 
@@ -110,7 +138,10 @@ def one_session(where: Place, status: Status = Status.OK, reason: str = "") -> I
 
 
 def one_set(
-    number: int, set_index: int, take: int = 0, prints: Mapping[str, str] = PRINTS,
+    number: int,
+    set_index: int,
+    take: int = 0,
+    prints: Mapping[str, str] = PRINTS,
     bad: Mapping[str, Status] | None = None,
 ) -> Iterator[Record]:
     """A whole set with its closing line; ``bad`` names cells whose session ends with another status."""

@@ -111,7 +111,9 @@ def test_a_cell_that_left_the_matrix_is_gone_and_its_attempt_is_not_resumed() ->
 def test_a_refusal_decides_until_something_was_measured(status: Status) -> None:
     refused = build(matrix(), fate(S1, status))
     assert (refused.cells[S1].status, refused.cells[S1].reason, refused.cells[S1].remedy) == (
-        status, "not here", "get it",
+        status,
+        "not here",
+        "get it",
     )
     assert build(*whole_run()[:1], fate(S1, status), *whole_attempt(1)).cells[S1].status is Status.OK
     later = build(*whole_run(), fate(S1, status))

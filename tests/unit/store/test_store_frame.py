@@ -49,11 +49,33 @@ def test_one_row_per_observation_with_its_facts() -> None:
     assert list(dict.fromkeys(frame["cell"])) == [BASE, S1, S2]
     row = frame[(frame["cell"] == S1) & (frame["set_index"] == 1) & (frame["trial"] == 2)].iloc[0].to_dict()
     assert {name: value for name, value in row.items() if not pd.isna(value)} == {
-        "cell": S1, "block": BLOCK, "role": "speculative", "engine": "eng", "model": "tiny", "method": "draft-k4",
-        "sampling": "greedy", "workload": "short", "fingerprint": PRINTS[S1], "attempt": 1, "current": True,
-        "set_index": 1, "take": 0, "session_order": 1, "trial": 2, "phase": "measured", "prompt_id": "p2",
-        "category": "prose", "language": "en", "seed": 42, "metric": "e2e_latency", "value": 113.5, "unit": "s",
-        "clock": "ours", "definition": "e2e_latency@1", "source": "events:request", "status": "ok",
+        "cell": S1,
+        "block": BLOCK,
+        "role": "speculative",
+        "engine": "eng",
+        "model": "tiny",
+        "method": "draft-k4",
+        "sampling": "greedy",
+        "workload": "short",
+        "fingerprint": PRINTS[S1],
+        "attempt": 1,
+        "current": True,
+        "set_index": 1,
+        "take": 0,
+        "session_order": 1,
+        "trial": 2,
+        "phase": "measured",
+        "prompt_id": "p2",
+        "category": "prose",
+        "language": "en",
+        "seed": 42,
+        "metric": "e2e_latency",
+        "value": 113.5,
+        "unit": "s",
+        "clock": "ours",
+        "definition": "e2e_latency@1",
+        "source": "events:request",
+        "status": "ok",
     }
 
 

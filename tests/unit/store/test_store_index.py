@@ -163,8 +163,11 @@ def test_an_aborted_session_is_no_failure() -> None:
 
 def test_the_worst_session_decides_and_of_equals_the_latest() -> None:
     index = build(
-        matrix(), attempt(1, planned=3), *one_set(1, 0, bad={S1: Status.CONTAMINATED}),
-        *one_set(1, 1, bad={S1: Status.FAILED, S2: Status.FAILED}), *one_set(1, 2, bad={S2: Status.TIMEOUT}),
+        matrix(),
+        attempt(1, planned=3),
+        *one_set(1, 0, bad={S1: Status.CONTAMINATED}),
+        *one_set(1, 1, bad={S1: Status.FAILED, S2: Status.FAILED}),
+        *one_set(1, 2, bad={S2: Status.TIMEOUT}),
     )
     assert index.cells[S1].status is Status.CONTAMINATED
     assert index.cells[S2].status is Status.FAILED
@@ -259,8 +262,13 @@ def test_badness_orders_every_status_in_step_with_the_table() -> None:
 
 
 RUN = [
-    matrix(), fate(S2, Status.UNAVAILABLE), attempt(1), *one_set(1, 0), *one_session(place(BASE, 1, 1)),
-    *one_set(1, 1, take=1, bad={S1: Status.FAILED}), *whole_attempt(2, {BASE: PRINTS[BASE], S1: PRINTS[S1]}),
+    matrix(),
+    fate(S2, Status.UNAVAILABLE),
+    attempt(1),
+    *one_set(1, 0),
+    *one_session(place(BASE, 1, 1)),
+    *one_set(1, 1, take=1, bad={S1: Status.FAILED}),
+    *whole_attempt(2, {BASE: PRINTS[BASE], S1: PRINTS[S1]}),
 ]
 
 

@@ -31,7 +31,10 @@ def other_process(run: RunDirectory) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the lock, with a child of its own, until its stdin is closed."""
     root = str(Path(orchestrator.__file__).parents[1])
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(run.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", HOLD, str(run.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": root},
     ) as process:
         assert process.stdout is not None
