@@ -11,18 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.client.http import EngineClient
 from orchestrator.clock import now_s, utc_now
 from orchestrator.host.memory import MemorySampler
 from orchestrator.process.errors import LaunchError
-from orchestrator.process.ports import free_port, owner_is
+from orchestrator.process.ports import free_port
 from orchestrator.process.spawn import EngineProcess
-from orchestrator.process.worker import WorkerChannel
+from orchestrator.runner.channel import LOG_TAIL_LINES, Channel
 from orchestrator.runner.events import TrialDone
 from orchestrator.runner.gates import GOOD, Judgement, engagement, judge_exchange, judge_session, judge_trial
 from orchestrator.runner.observe import ObservedTrial, observe_trial
 from orchestrator.runner.warmup import settled
-from orchestrator.schema.adapter import HttpReady, HttpStep, LaunchContext, LogStep, WorkerStep
+from orchestrator.schema.adapter import LaunchContext, LogStep
 from orchestrator.schema.capture import READY_TRIAL, StepCapture, TrialCapture, log_line, read_session, step_lines
 from orchestrator.schema.errors import CaptureError, EngineRefusal
 from orchestrator.schema.observation import Observation, observed
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from orchestrator.schema.adapter import Adapter, Condition, Launch, Step, TrialSpec
     from orchestrator.schema.cell import Cell
     from orchestrator.workloads.load import Prompt
-
-LOG_TAIL_LINES = 12
-READY_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +126,7 @@ class _Session:
         return verdict
 
     def _converse(self, process: EngineProcess, launch: Launch, port: int) -> Judgement:
-        channel = _Channel(process, launch, port, self.settings)
+        channel = Channel(process, launch, port, self.settings)
         channel.wait_ready()
         self.observations.append(observed("load_time", now_s() - process.started_s, "process start to readiness"))
         sampler = MemorySampler(process.pid, self.plan.folder / "memory.jsonl")
@@ -144,7 +140,7 @@ class _Session:
             self.observations += sampler.stop().observations
         return verdict
 
-    def _check_ready(self, channel: _Channel, process: EngineProcess) -> Judgement:
+    def _check_ready(self, channel: Channel, process: EngineProcess) -> Judgement:
         capture = self._exchange(channel, process, READY_TRIAL, self.adapter.ready_steps(self.cell))
         verdict = judge_exchange(capture)
         if verdict.status is not Status.OK:
@@ -155,7 +151,7 @@ class _Session:
         self.remedy = refusal.remedy
         return Judgement(refusal.status, refusal.reason)
 
-    def _trials(self, channel: _Channel, process: EngineProcess) -> Judgement:
+    def _trials(self, channel: Channel, process: EngineProcess) -> Judgement:
         for spec, prompt in self.plan.trials:
             if spec.phase == Phase.WARMUP and settled(self.records):
                 continue
@@ -215,7 +211,7 @@ class _Session:
             started_utc,
         )
 
-    def _exchange(self, channel: _Channel, process: EngineProcess, trial: int, steps: Sequence[Step]) -> TrialCapture:
+    def _exchange(self, channel: Channel, process: EngineProcess, trial: int, steps: Sequence[Step]) -> TrialCapture:
         """Makes the exchanges, and only then writes them down: nothing touches the disk beside the engine."""
         log_from = process.stderr_size()
         captures: list[StepCapture] = []
@@ -258,55 +254,3 @@ def _no_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-class _Channel:
-    """How steps reach the engine: HTTP for servers, JSON lines for workers."""
-
-    def __init__(self, process: EngineProcess, launch: Launch, port: int, settings: RunSettings) -> None:
-        self.process, self.launch, self.port, self.settings = process, launch, port, settings
-        self.client: EngineClient | None = None
-        self.worker: WorkerChannel | None = None
-
-    def wait_ready(self) -> None:
-        """Blocks until the engine is ready.
-
-        Raises:
-            EngineRefusal: it ended, refused, or was not ready in time.
-        """
-        if isinstance(self.launch.ready, HttpReady):
-            self.client = EngineClient(f"http://127.0.0.1:{self.port}")
-            self._wait_http(self.client, self.launch.ready.path)
-            return
-        self.worker = WorkerChannel(self.process)
-        said = self.worker.wait_ready(self.settings.startup_timeout_s)
-        base_url = said.get("base_url")
-        if isinstance(base_url, str):
-            self.client = EngineClient(base_url)
-
-    def _wait_http(self, client: EngineClient, path: str) -> None:
-        deadline = now_s() + self.settings.startup_timeout_s
-        while not client.get_ready(path):
-            if self.process.wait(READY_POLL_S) is not None:
-                lines = [line for line in self.process.log_tail(LOG_TAIL_LINES) if line.strip()]
-                last = f": {lines[-1]}" if lines else ""
-                reason = f"the engine ended before it was ready ({self.process.exit_text}){last}"
-                raise EngineRefusal(Status.FAILED, reason)
-            if now_s() > deadline:
-                reason = f"not ready within {self.settings.startup_timeout_s:g} s"
-                raise EngineRefusal(Status.TIMEOUT, reason)
-        self.process.note_children()
-        if owner_is(self.process.pid, self.port) is False:
-            reason = f"port {self.port} is answered by another process than the engine that was started"
-            raise EngineRefusal(Status.CONTAMINATED, reason)
-
-    def make(self, step: HttpStep | WorkerStep) -> StepCapture:
-        """One exchange, within the time-outs of the matrix."""
-        silence, total = self.settings.silence_timeout_s, self.settings.total_timeout_s
-        if isinstance(step, HttpStep) and self.client is not None:
-            return self.client.exchange(step, silence, total)
-        if isinstance(step, WorkerStep) and self.worker is not None:
-            return self.worker.call(step, silence, total)
-        now = now_s()
-        error = f"this engine offers no way to make a {type(step).__name__}"
-        return StepCapture(step.name, now, "", (), now, None, error)

@@ -64,7 +64,7 @@ def specmatrix(folder, *argv):
 def cells(folder):
     (run,) = (path.parent for path in (folder / "reports").glob("*/run.json"))
     index = Index.build(RunDirectory.open(run).records())
-    return run, {name: state for name, state in index.cells.items()}
+    return run, index.cells
 
 
 PATIENT = "{silence: 2min, total: 5min, startup: 2min}"
