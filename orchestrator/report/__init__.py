@@ -1,0 +1,1 @@
+"""From a run directory to the page people read; nothing here needs an engine."""

@@ -1,0 +1,112 @@
+"""What all figures share: a canvas of the column's width, plain axes, colours, and ticks at round numbers."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from orchestrator.report.svg import COLOUR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 380.0
+MARKERS = ("o", "s", "D", "^", "v", "P")
+"""One shape per series, beside its colour."""
+SERIES = ("s0", "s1", "s2", "s3", "s4", "s5")
+RATIO_TICKS = (
+    0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.15, 1.25, 1.33, 1.5, 2.0,
+    3.0, 5.0, 10.0, 20.0,
+)  # fmt: skip
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "specmatrix",
+    "font.family": "DejaVu Sans",
+    "font.size": 11.0,
+    "path.simplify": False,
+}
+
+
+@contextmanager
+def canvas(height: float) -> Iterator[tuple[Figure, io.StringIO]]:
+    """A figure of the column's width that is written to the buffer when the block ends."""
+    out = io.StringIO()
+    with mpl.rc_context(rc=_SETTINGS), warnings.catch_warnings():
+        # The page's own fonts draw the labels; that matplotlib's lacks a glyph does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        yield figure, out
+        figure.savefig(out, format="svg", metadata={"Date": None})
+
+
+def make_axes(figure: Figure, height: float, *, left: float, right: float, bottom: float, top: float) -> Axes:
+    """Axes at margins in points, with nothing drawn but a baseline."""
+    box = (left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, (height - bottom - top) / height)
+    axes = figure.add_axes(box)
+    axes.patch.set_visible(False)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(COLOUR["line"])
+    axes.tick_params(length=0, labelsize=10, labelcolor=COLOUR["mute"], pad=6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def label(
+    axes: Axes, x: float, y: float, text: str, *, ha: str, va: str, color: str, size: float = 11, weight: str = "normal"
+) -> None:
+    """Places text as it is: names may hold dollar signs, which are no formulae."""
+    axes.text(x, y, text, ha=ha, va=va, color=color, fontsize=size, fontweight=weight, parse_math=False)
+
+
+def series_colour(series: int) -> str:
+    """The colour of the series; −1 is off, in the muted colour."""
+    return COLOUR["mute"] if series < 0 else COLOUR[SERIES[series % len(SERIES)]]
+
+
+def ratio_limits(values: Sequence[float]) -> tuple[float, float]:
+    """Limits that hold every value and 1, with some air, and never less than ±6 %."""
+    low, high = min((*values, 1 / 1.06)), max((*values, 1.06))
+    air = (high / low) ** 0.06
+    return low / air, high * air
+
+
+def ratio_axis(axes: Axes, low: float, high: float, *, vertical: bool = False) -> list[float]:
+    """Round ratios as ticks with a grid; gives their places on the axis."""
+    inside = [tick for tick in RATIO_TICKS if low <= tick <= high]
+    gap = math.log2(high / low) / (7 if vertical else 8)
+    kept = [1.0]
+    for tick in sorted(inside, key=lambda t: abs(math.log2(t))):
+        if all(abs(math.log2(tick / other)) >= gap for other in kept):
+            kept.append(tick)
+    axis = axes.yaxis if vertical else axes.xaxis
+    places = [math.log2(tick) for tick in sorted(kept)]
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{2**value:.2f}".rstrip("0").rstrip(".") + "×"))
+    axes.grid(axis="y" if vertical else "x", color=COLOUR["line"], linewidth=0.8)
+    return places
+
+
+def nice_ticks(top: float) -> list[float]:
+    """About five round numbers from zero on."""
+    return ticks_between(0.0, top)
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """About five round numbers within the limits."""
+    raw = (high - low) / 5
+    scale = 10 ** math.floor(math.log10(raw))
+    step = next(scale * factor for factor in (1, 2, 2.5, 5, 10) if scale * factor >= raw)
+    first = math.ceil(low / step)
+    return [round(step * k, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -1,0 +1,331 @@
+"""The typed view-model: all that the page shows, computed and worded; templates only place it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.report.words import Rich
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A name with the anchor that it leads to."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One piece of advice on the first screen; ``tone`` is ``good``, ``bad``, ``flat`` or ``ask``."""
+
+    anchor: str
+    where: str
+    word: str
+    tone: str
+    icon: str
+    lines: tuple[Rich, ...]
+    notes: tuple[str, ...]
+    major: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One part of a cell's sentence with its own tone."""
+
+    rich: Rich
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellSentence:
+    """One compared cell in one sentence."""
+
+    cell: str
+    href: str
+    names: str
+    tags: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceGroup:
+    """The sentences of one group of cells, never mixed with another's."""
+
+    key: str
+    title: str
+    sentences: tuple[CellSentence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonView:
+    """A reason of the validity line, its remedy, the cells it is about and a command that helps."""
+
+    text: str
+    remedy: str
+    links: tuple[Link, ...]
+    command: str
+    weighs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityView:
+    """The validity line."""
+
+    word: str
+    tone: str
+    icon: str
+    meaning: str
+    reasons: tuple[ReasonView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageItem:
+    """How many cells have one status, and which. ``width`` is a CSS percentage."""
+
+    word: str
+    count: int
+    tone: str
+    icon: str
+    meaning: str
+    width: str
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line of a definition list."""
+
+    label: str
+    value: str
+    note: str = ""
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column head: its label, what stands under it, and the glossary entry that defines it."""
+
+    label: str
+    unit: str
+    title: str
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Draft tokens as a bar: CSS percentages of accepted, refused and discarded."""
+
+    accepted: str
+    refused: str
+    discarded: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """One table cell: a main line, lines under it, and for an absence the reason with its footnote's number."""
+
+    main: str
+    tone: str = ""
+    lines: tuple[str, ...] = ()
+    absent: bool = False
+    why: str = ""
+    note: int | None = None
+    href: str = ""
+    bar: Bar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """A table row: ``names`` is the head's main line, ``sub`` stands under it, ``span`` takes the place of cells."""
+
+    anchor: str
+    names: str
+    sub: str
+    tags: tuple[str, ...]
+    cells: tuple[CellView, ...]
+    base: bool = False
+    span: CellView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table with its footnotes, numbered from 1."""
+
+    id: str
+    caption: str
+    head: str
+    columns: tuple[Column, ...]
+    rows: tuple[RowView, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LegendItem:
+    """What a mark stands for; ``mark`` names a CSS class, ``series`` a colour."""
+
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FigureView:
+    """A figure: inline SVG made by us, a caption that says what it shows, and its numbers as a table."""
+
+    id: str
+    title: str
+    svg: str
+    caption: Rich
+    legend: tuple[LegendItem, ...]
+    data: TableView
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCard:
+    """One engine, model, sampling and workload within a group: the per-engine table and its figures."""
+
+    anchor: str
+    title: str
+    about: str
+    table: TableView
+    figures: tuple[FigureView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The cells of one group and one workload."""
+
+    anchor: str
+    title: str
+    about: str
+    table: TableView
+    figures: tuple[FigureView, ...]
+    blocks: tuple[BlockCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSection:
+    """Exact, Opportunistic, Unproven, Contradicted or Synthetic, with tables and figures of its own."""
+
+    key: str
+    title: str
+    lead: str
+    explain: str
+    panels: tuple[Panel, ...]
+    unmeasured: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceView:
+    """Where two answers part: what they share, how each goes on, and the token ids around it."""
+
+    prompt: str
+    where: str
+    common: str
+    off: str
+    on: str
+    ids_off: str
+    ids_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One check with its verdict in a word."""
+
+    name: str
+    word: str
+    tone: str
+    icon: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """The exactness evidence of one cell."""
+
+    anchor: str
+    cell: str
+    group: str
+    group_key: str
+    sentence: str
+    claim: str
+    checks: tuple[CheckView, ...]
+    divergences: tuple[DivergenceView, ...]
+    more: str
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleView:
+    """A cell that was not measured as asked."""
+
+    anchor: str
+    cell: str
+    word: str
+    tone: str
+    icon: str
+    meaning: str
+    reason: str
+    remedy: str
+    log: tuple[str, ...]
+    folder: str
+    command: str
+    history: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlossaryEntry:
+    """A metric or a word of this report."""
+
+    anchor: str
+    term: str
+    name: str
+    definition: str
+    facts: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineView:
+    """An engine as it was found, against its pin."""
+
+    name: str
+    found: str
+    pin: str
+    word: str
+    tone: str
+    details: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """The page."""
+
+    language: str
+    title: str
+    subtitle: str
+    demo: str
+    unpinned: str
+    alarms: tuple[CellSentence, ...]
+    decisions: tuple[Decision, ...]
+    nothing: str
+    sentences: tuple[SentenceGroup, ...]
+    validity: ValidityView
+    coverage_line: str
+    coverage: tuple[CoverageItem, ...]
+    measured: tuple[Fact, ...]
+    engines: tuple[EngineView, ...]
+    groups: tuple[GroupSection, ...]
+    evidence: tuple[EvidenceView, ...]
+    conditions: tuple[TableView, ...]
+    same_conditions: str
+    troubles: tuple[TroubleView, ...]
+    waiting: tuple[TroubleView, ...]
+    noise: TableView | None
+    glossary: tuple[GlossaryEntry, ...]
+    statuses: tuple[GlossaryEntry, ...]
+    reading: tuple[GlossaryEntry, ...]
+    environment: tuple[Fact, ...]
+    matrix_text: str
+    files: tuple[Link, ...]
+    data_json: str

@@ -1,0 +1,67 @@
+"""The page from the view-model: Jinja2 with everything escaped, nothing undefined and nothing computed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from orchestrator.report.model import ReportView
+from orchestrator.report.words import Words
+
+if TYPE_CHECKING:
+    import gettext
+
+HERE = Path(__file__).parent
+_JSON_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+"""What could end or open a tag inside a script element; the JSON itself is ASCII."""
+
+
+def render_html(view: ReportView, words: Words | None = None) -> str:
+    """One self-contained page; the same view gives the same bytes.
+
+    Args:
+        view: the page's content.
+        words: the language's catalogue, for the headings that stand in templates.
+    """
+    words = words or Words(view.language)
+    script = _asset("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = _environment(words.translations).get_template("report.html.j2")
+    return page.render(
+        view=view,
+        policy=policy,
+        css=Markup(_asset("report.css")),  # noqa: S704  (our own file)
+        script=Markup(script),  # noqa: S704  (our own file)
+        data=Markup("".join(_JSON_ESCAPES.get(char, char) for char in view.data_json)),  # noqa: S704  (escaped here)
+    )
+
+
+def _environment(translations: gettext.NullTranslations) -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, extensions=["jinja2.ext.i18n"],
+    )  # fmt: skip
+    installer: Any = found
+    installer.install_gettext_translations(translations, newstyle=True)
+    found.filters["svg"] = _svg
+    return found
+
+
+def _svg(drawn: str) -> Markup:
+    """A figure of ours: matplotlib escapes its labels, and :mod:`orchestrator.report.svg` rewrites its tags only."""
+    return Markup(drawn)  # noqa: S704
+
+
+@cache
+def _asset(name: str) -> str:
+    return (HERE / "assets" / name).read_text(encoding="utf-8").strip()

@@ -1,0 +1,185 @@
+"""Assembles the sections of the groups: panels by workload, and under them a card per engine and sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator.report import panels, traces
+from orchestrator.report.findings import Analysis, CellFinding
+from orchestrator.report.measures import Arm, arm_of
+from orchestrator.report.model import BlockCard, GroupSection, Link, Panel
+from orchestrator.report.naming import SECTION_ORDER, full_name, names, slug, trouble_anchor
+from orchestrator.report.sentences import group_title
+from orchestrator.report.tables import engine_table, main_table, table_id
+from orchestrator.report.untrusted import clean
+from orchestrator.report.words import Words, mark
+from orchestrator.schema.cell import EosPolicy, Role
+from orchestrator.schema.result import Group
+
+if TYPE_CHECKING:
+    from orchestrator.store.index import Index
+
+
+def group_sections(analysis: Analysis, index: Index, words: Words) -> tuple[GroupSection, ...]:
+    """Every group that has cells. Exact and Opportunistic always stand, so that an empty one is seen to be empty."""
+    always = (Group.EXACT, Group.OPPORTUNISTIC)
+    found = []
+    for group in SECTION_ORDER:
+        members = [cell for cell in analysis.cells if cell.group is group]
+        if members or group in always:
+            found.append(_section(group, members, analysis, index, words))
+    return tuple(found)
+
+
+def _section(
+    group: Group, members: Sequence[CellFinding], analysis: Analysis, index: Index, words: Words
+) -> GroupSection:
+    by_workload: dict[str, list[CellFinding]] = {}
+    for cell in members:
+        if _has_figures(cell, analysis):
+            by_workload.setdefault(cell.name("workload"), []).append(cell)
+    unmeasured = tuple(
+        Link(full_name(cell), "#" + trouble_anchor(cell.id)) for cell in members if not _has_figures(cell, analysis)
+    )
+    made = tuple(_panel(group, name, cells, analysis, index, words) for name, cells in by_workload.items())
+    lead, explain = _explain(group, words)
+    return GroupSection(group.value, group_title(words, group), lead, explain, made, unmeasured)
+
+
+def _has_figures(cell: CellFinding, analysis: Analysis) -> bool:
+    """Whether the cell, or another of its block and group, was measured: its row then stands among them."""
+    return any(
+        other.measured and other.group is cell.group and other.state.block == cell.state.block
+        for other in analysis.cells
+    )
+
+
+def _explain(group: Group, words: Words) -> tuple[str, str]:
+    """A line beside the heading, and what the group means."""
+    return {
+        Group.EXACT: (
+            words.say("claimed to keep the target's output, and no check says otherwise"),
+            words.say(
+                "The claim is the engine's acceptance rule, read from its source or documentation. “Checks passed” "
+                "means that the answers were compared token by token with the baseline's at temperature 0; above it "
+                "only a distribution check could settle the claim, and a cell without one is “not tested”."
+            ),
+        ),
+        Group.OPPORTUNISTIC: (
+            words.say("faster by changing what is sampled: never ranked with exact runs"),
+            words.say(
+                "These cells accept draft tokens by a heuristic. Their answers are not those of the target model, "
+                "so their speed is that of another product."
+            ),
+        ),
+        Group.UNPROVEN: (
+            words.say("nobody claims that the output is kept"),
+            words.say(
+                "A claim by the engine, with its acceptance rule named, or a distribution check would settle it."
+            ),
+        ),
+        Group.CONTRADICTED: (
+            words.say("claimed exact, and a check says otherwise"),
+            words.say("The speed of these cells counts for nothing until the difference is explained."),
+        ),
+        Group.SYNTHETIC: (
+            words.say("acceptance was set by hand: the output is not valid"),
+            words.say("Such runs show what a given acceptance rate would cost or save, and nothing about answers."),
+        ),
+    }[group]
+
+
+def _panel(
+    group: Group, workload: str, cells: Sequence[CellFinding], analysis: Analysis, index: Index, words: Words
+) -> Panel:
+    rows: list[CellFinding] = []
+    for block in dict.fromkeys(cell.state.block for cell in cells):
+        mine = [cell for cell in cells if cell.state.block == block]
+        rows += [c for c in analysis.cells if c.state.block == block and c.state.role is Role.BASELINE]
+        rows += mine
+    key = f"{group.value}/{workload}"
+    shown = clean(workload, 60)
+    caption = words.say("{workload}: each cell against its own engine's baseline", workload=shown)
+    figures = (panels.forest(key, cells, analysis, words), panels.scatter(key, cells, words))
+    keys = dict.fromkeys((cell.state.block, cell.state.attempt) for cell in cells if cell.measured)
+    blocks = tuple(_block(group, block, attempt, cells, analysis, index, words) for block, attempt in keys)
+    return Panel(
+        slug(f"panel/{key}"),
+        shown,
+        _workload_words(cells[0], words),
+        main_table(table_id(key), caption, rows, words),
+        tuple(one for one in figures if one is not None),
+        blocks,
+    )
+
+
+def _workload_words(cell: CellFinding, words: Words) -> str:
+    settings = cell.state.settings["workload"]
+    limit, policy = settings["max_tokens"], EosPolicy(settings["eos"])
+    prompts = clean(str(settings["prompts"]), 60)
+    message = {
+        EosPolicy.STOP: mark("prompts “{prompts}”, at most {limit} tokens, natural stop"),
+        EosPolicy.CONTINUE: mark("prompts “{prompts}”, {limit} tokens each: matched length, past the end of text"),
+        EosPolicy.MASK: mark("prompts “{prompts}”, {limit} tokens each: matched length, the end of text forbidden"),
+    }[policy]
+    return words.say(message, prompts=prompts, limit=limit)
+
+
+def _block(
+    group: Group,
+    block: str,
+    attempt: int | None,
+    cells: Sequence[CellFinding],
+    analysis: Analysis,
+    index: Index,
+    words: Words,
+) -> BlockCard:
+    members = [c for c in cells if c.state.block == block and (c.state.attempt == attempt or not c.measured)]
+    measured = [cell for cell in members if cell.measured]
+    base = next((c for c in analysis.cells if c.state.block == block and c.state.role is Role.BASELINE), None)
+    key = f"{group.value}/{block}/{attempt}"
+    title = names(members[0], "engine", "model", "sampling", "workload")
+    off = arm_of(base.state, attempt) if base is not None else Arm((), ())
+    on = [(cell, arm_of(cell.state, attempt)) for cell in measured]
+    base_name = names(base, "method") if base is not None else ""
+    arms = [(base_name, off, -1)]
+    twin = next((s for s in index.cells.values() if s.role is Role.TWIN and s.block == block), None)
+    if twin is not None:
+        arms.append((f"{base_name} ~", arm_of(twin, attempt), -1))
+    arms += [(names(cell, "method"), arm, number) for number, (cell, arm) in enumerate(on)]
+    whole = [arm_of(state, attempt) for state in index.cells.values() if state.block == block]
+    drawn = (
+        traces.arrival(key, off, base_name, on, words),
+        traces.strip(key, off, base_name, on, words),
+        traces.order(key, arms, whole, words),
+    )
+    caption = words.say("{title}: without and with speculation, medians", title=title)
+    return BlockCard(
+        slug(f"block/{key}"),
+        title,
+        _block_words(measured, attempt, words),
+        engine_table(table_id("engine", key), caption, base, members, words),
+        tuple(one for one in drawn if one is not None),
+    )
+
+
+def _block_words(measured: Sequence[CellFinding], attempt: int | None, words: Words) -> str:
+    state = measured[0].state
+    trials = len(measured[0].summaries["e2e_latency"].values) if "e2e_latency" in measured[0].summaries else 0
+    parts = [
+        words.say(
+            "{done} of {planned} sessions, {trials} answers per cell, interleaved with the baseline",
+            done=state.sets_done,
+            planned=state.sets_planned,
+            trials=trials,
+        )
+    ]
+    if attempt is not None and attempt > 1:
+        parts.append(words.say("attempt {attempt}", attempt=attempt))
+    parts += [
+        words.say("{method}: {words}", method=names(cell, "method"), words=cell.decomposition.words())
+        for cell in measured
+        if cell.decomposition is not None
+    ]
+    return " · ".join(parts)

@@ -1,0 +1,299 @@
+"""The sentences of the first screen: generated from comparisons, never typed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from orchestrator.exactness.groups import Mark
+from orchestrator.report import numerals
+from orchestrator.report.findings import WAIT, Advice, Analysis, CellFinding, Recommendation, SamplingAdvice, Why
+from orchestrator.report.model import CellSentence, Clause, Decision, SentenceGroup
+from orchestrator.report.naming import SECTION_ORDER, cell_anchor, full_name, names, slug
+from orchestrator.report.untrusted import clean
+from orchestrator.report.words import Rich, Segment, Words, mark
+from orchestrator.schema.cell import Role
+from orchestrator.schema.record import Engagement
+from orchestrator.schema.result import Comparison, Group, Outcome, Verdict
+from orchestrator.schema.units import percent
+
+TONES = {Advice.ON: "good", Advice.OFF: "bad", Advice.SAME: "flat", Advice.UNKNOWN: "ask"}
+ICONS = {"good": "▲", "bad": "▼", "flat": "＝", "ask": "?"}
+
+
+def group_title(words: Words, group: Group) -> str:
+    """The group's name."""
+    return {
+        Group.EXACT: words.say("Exact"),
+        Group.OPPORTUNISTIC: words.say("Opportunistic"),
+        Group.UNPROVEN: words.say("Unproven"),
+        Group.CONTRADICTED: words.say("Contradicted"),
+        Group.SYNTHETIC: words.say("Synthetic"),
+        Group.BASELINE: words.say("Baseline"),
+    }[group]
+
+
+def mark_word(words: Words, cell: CellFinding) -> str:
+    """How far a claim of exactness was checked, as a tag."""
+    word = {
+        Mark.PASSED: words.say("checks passed"),
+        Mark.PARTLY: words.say("partly tested"),
+        Mark.NOT_TESTED: words.say("not tested"),
+        Mark.UNSETTLED: words.say("not settled"),
+        Mark.NOT_ENGAGED: words.say("nothing drafted"),
+        Mark.FAILED: words.say("a check failed"),
+    }.get(cell.mark or Mark.NOT_TESTED, "")
+    if cell.state.engagement is Engagement.UNVERIFIABLE:
+        return words.say("{word}, drafting not reported", word=word)
+    return word
+
+
+def sentences(analysis: Analysis, words: Words) -> tuple[SentenceGroup, ...]:
+    """One sentence per compared cell, group by group; contradicted ones are among the alarms already."""
+    found = []
+    for group in SECTION_ORDER:
+        if group is Group.CONTRADICTED:
+            continue
+        members = [cell for cell in analysis.cells if cell.group is group and cell.comparisons]
+        if members:
+            made = tuple(sentence(cell, words) for cell in members)
+            found.append(SentenceGroup(group.value, group_title(words, group), made))
+    return tuple(found)
+
+
+def sentence(cell: CellFinding, words: Words) -> CellSentence:
+    """What a cell amounts to: the wait, the first answer, decoding, the answers, the memory."""
+    clauses = [wait_clause(cell, words)]
+    for metric, tell in (("ttft", _first_answer), ("decode_rate", _decode)):
+        comparison = cell.comparisons.get(metric)
+        if comparison is not None and comparison.outcome is not Outcome.NOT_COMPARABLE:
+            clauses.append(tell(comparison, words))
+    clauses += [clause for clause in (_same_tokens(cell, words), _memory(cell, words)) if clause is not None]
+    tags = (mark_word(words, cell),) if cell.group in (Group.EXACT, Group.CONTRADICTED) else ()
+    return CellSentence(
+        cell.id, "#" + cell_anchor(cell.id), full_name(cell), tags, tuple(clauses), _caution(cell, words)
+    )
+
+
+def wait_clause(cell: CellFinding, words: Words) -> Clause:
+    """The wait by the headline metric: all of it, or up to token N where the answers differ in length."""
+    comparison = cell.wait
+    if comparison is None:
+        return Clause((Segment(words.say("not compared")),), "ask")
+    rich, tone = _wait_words(comparison, words)
+    if cell.headline != WAIT:
+        first = Segment(words.say("for the first {n} tokens, ", n=cell.headline.rsplit("_", 1)[-1]))
+        return Clause((first, *rich), tone)
+    return Clause(rich, tone)
+
+
+def _wait_words(row: Comparison, words: Words) -> tuple[Rich, str]:
+    if row.ratio is None:
+        return words.rich("the wait is **not comparable**: {reason}", reason=clean(row.reason)), "ask"
+    ratio, interval = numerals.ratio(row.ratio), numerals.interval(row.ratio)
+    if row.outcome in (Outcome.LOWER, Outcome.HIGHER):
+        tone = "good" if row.outcome is Outcome.LOWER else "bad"
+        return words.rich("you wait **{ratio}** {interval} as long", ratio=ratio, interval=interval), tone
+    if row.outcome is Outcome.EQUIVALENT:
+        return words.rich(
+            "you wait **as long as without it**: {ratio} {interval}", ratio=ratio, interval=interval
+        ), "flat"
+    if row.outcome is Outcome.NO_DIFFERENCE:
+        message = "**no detectable difference** in the wait ({within}): {ratio} {interval}"
+        return words.rich(message, ratio=ratio, interval=interval, within=numerals.within(row.ratio)), "flat"
+    message = "the wait was {spread}× as long in {n} sessions: **a range, no verdict**"
+    return words.rich(message, spread=numerals.spread(row.session_ratios), n=row.ratio.n), "ask"
+
+
+def _first_answer(row: Comparison, words: Words) -> Clause:
+    return _against(
+        row,
+        words,
+        {
+            Outcome.LOWER: (mark("first answer **sooner**: {ratio} {interval}"), "good"),
+            Outcome.HIGHER: (mark("first answer **later**: {ratio} {interval}"), "bad"),
+            Outcome.EQUIVALENT: (mark("first answer as soon: {ratio} {interval}"), "flat"),
+            Outcome.NO_DIFFERENCE: (mark("first answer: no detectable difference ({within})"), "flat"),
+            Outcome.RANGE_ONLY: (mark("first answer {spread}×, a range"), "ask"),
+        },
+    )
+
+
+def _decode(row: Comparison, words: Words) -> Clause:
+    return _against(
+        row,
+        words,
+        {
+            Outcome.LOWER: (mark("decode **slower**: {ratio} {interval}"), "bad"),
+            Outcome.HIGHER: (mark("decode **faster**: {ratio} {interval}"), "good"),
+            Outcome.EQUIVALENT: (mark("decode as fast: {ratio} {interval}"), "flat"),
+            Outcome.NO_DIFFERENCE: (mark("decode: no detectable difference ({within})"), "flat"),
+            Outcome.RANGE_ONLY: (mark("decode {spread}×, a range"), "ask"),
+        },
+    )
+
+
+def _against(row: Comparison, words: Words, table: dict[Outcome, tuple[str, str]]) -> Clause:
+    message, tone = table[row.outcome]
+    if row.ratio is None:
+        raise ValueError(f"{row.cell}: a comparison of {row.metric} without a ratio has no sentence")
+    rich = words.rich(
+        message,
+        ratio=numerals.ratio(row.ratio),
+        interval=numerals.interval(row.ratio),
+        within=numerals.within(row.ratio),
+        spread=numerals.spread(row.session_ratios),
+    )
+    return Clause(rich, tone)
+
+
+def _same_tokens(cell: CellFinding, words: Words) -> Clause | None:
+    identity = cell.identity
+    if identity is None or identity.verdict is Verdict.NOT_TESTED:
+        return None
+    same, compared = identity.same, identity.compared
+    if identity.verdict is Verdict.PASS:
+        return Clause(words.rich("same tokens in {same}/{compared} answers", same=same, compared=compared), "good")
+    tone = "bad" if identity.verdict is Verdict.FAIL else "ask"
+    return Clause(words.rich("**same tokens in only {same}/{compared}** answers", same=same, compared=compared), tone)
+
+
+def _memory(cell: CellFinding, words: Words) -> Clause | None:
+    mine, base = cell.summaries.get("peak_unified"), cell.baseline_summaries.get("peak_unified")
+    if mine is None or base is None:
+        return None
+    change = numerals.change("peak_unified", mine.median - base.median)
+    return Clause(words.rich("peak memory {change}", change=change), "flat")
+
+
+def _caution(cell: CellFinding, words: Words) -> str:
+    """What weakens the sentence: a correction, a noise floor, unequal lengths."""
+    parts = []
+    wait = cell.comparisons.get(WAIT)
+    if cell.headline != WAIT and cell.lengths is not None:
+        parts.append(words.say("Total wait {reason}", reason=clean(cell.lengths[1])))
+    elif wait is not None and wait.ratio is not None and wait.reason and wait.reason != _resolution(wait):
+        parts.append(words.say("Wait: {reason}", reason=clean(wait.reason)))
+    if cell.wait is not None and cell.wait.prompts_worse and cell.wait.outcome is Outcome.LOWER:
+        message = "{worse} of {prompts} prompts got slower"
+        parts.append(words.say(message, worse=cell.wait.prompts_worse, prompts=cell.wait.prompts))
+    parts += [
+        words.say("{kind}: {why}", kind=flag.kind.value, why=clean(flag.sentence))
+        for flag in cell.flags
+        if not flag.ranked
+    ]
+    return " · ".join(parts)
+
+
+def _resolution(row: Comparison) -> str:
+    """The half-width as the comparison's own reason states it; the sentence has said it already."""
+    if row.ratio is None or row.ratio.low is None or row.ratio.high is None:
+        return ""
+    return f"±{percent(math.sqrt(row.ratio.high / row.ratio.low) - 1, 1)}"
+
+
+def decisions(analysis: Analysis, words: Words) -> tuple[Decision, ...]:
+    """The advice, one line per engine, model and workload; what could not be measured comes last."""
+    made = [_decision(one, words) for one in analysis.recommendations]
+    return tuple(sorted(made, key=lambda one: not one.major))
+
+
+def _decision(one: Recommendation, words: Words) -> Decision:
+    where = " · ".join(clean(name, 60) for name in (one.engine, one.model, one.workload))
+    tone = TONES[one.advice] if one.advice is not None else "good"
+    word = _advice_word(one.advice, words) if one.advice is not None else _on_for(one, words)
+    anchor = f"advice/{slug(f'{one.engine}/{one.model}/{one.workload}')}"
+    lines = tuple(_advice_line(part, words) for part in one.by_sampling)
+    major = any(part.why is not Why.NOTHING_MEASURED for part in one.by_sampling)
+    if not major:
+        lines = lines[:1]
+    notes = tuple(note for part in one.by_sampling for note in _beside(part, words)) if major else ()
+    return Decision(anchor, where, word, tone, ICONS[tone], lines, notes, major)
+
+
+def _on_for(one: Recommendation, words: Words) -> str:
+    """The samplings for which it pays, where it does not pay for all."""
+    wins = ", ".join(clean(part.sampling, 60) for part in one.by_sampling if part.advice is Advice.ON)
+    return words.say("On for {samplings}", samplings=wins)
+
+
+def _advice_word(advice: Advice, words: Words) -> str:
+    return {
+        Advice.ON: words.say("Turn it on"),
+        Advice.OFF: words.say("Leave it off"),
+        Advice.SAME: words.say("No difference"),
+        Advice.UNKNOWN: words.say("Cannot say"),
+    }[advice]
+
+
+def _advice_line(part: SamplingAdvice, words: Words) -> Rich:
+    sampling = clean(part.sampling, 60)
+    if part.why is Why.NOTHING_MEASURED:
+        return words.rich("nothing measured: {why}", why=_fates(part.considered, words))
+    if part.why is Why.NOT_EXACT:
+        return words.rich(
+            "{sampling}: **no exact cell was measured**, and others are not recommended", sampling=sampling
+        )
+    if part.why is Why.A_A:
+        return words.rich("{sampling}: **the baseline differs from itself**, so nothing can be told", sampling=sampling)
+    if part.why is Why.TOO_FEW:
+        return words.rich("{sampling}: **too few sessions** for a verdict", sampling=sampling)
+    if part.best is None:
+        return words.rich("{sampling}: **not comparable**, see the reason at each cell", sampling=sampling)
+    return _verdict_line(part, part.best, sampling, words)
+
+
+def _verdict_line(part: SamplingAdvice, best: CellFinding, sampling: str, words: Words) -> Rich:
+    method = clean(best.name("method"), 60)
+    told = wait_clause(best, words).rich
+    if part.advice is Advice.ON:
+        head = words.rich("{sampling}: with {method} ", sampling=sampling, method=method)
+        return (*head, *told)
+    tried = [cell for cell in part.considered if cell.wait is not None]
+    if part.advice is Advice.OFF and len(tried) > 1:
+        message = "{sampling}: nothing that was tried made you wait less; with {method} "
+        return (*words.rich(message, sampling=sampling, method=method), *told)
+    return (*words.rich("{sampling}: with {method} ", sampling=sampling, method=method), *told)
+
+
+def _fates(cells: Sequence[CellFinding], words: Words) -> str:
+    reasons = dict.fromkeys(clean(cell.state.reason, 160) for cell in cells if cell.state.reason)
+    return "; ".join(reasons) or words.say("not run yet")
+
+
+def _beside(part: SamplingAdvice, words: Words) -> list[str]:
+    """What must be read together with the advice."""
+    shaky = part.best is not None and any(not flag.ranked for flag in part.best.flags)
+    name = names(part.best, "method", "sampling") if part.best is not None else ""
+    warning = [words.say("{cell}: its waits are unstable, see below", cell=name)] if shaky else []
+    return [*warning, *_elsewhere(part, words)]
+
+
+def _elsewhere(part: SamplingAdvice, words: Words) -> list[str]:
+    """Cells that are compared and cannot be recommended, said so beside the advice."""
+    notes = []
+    for group in (Group.CONTRADICTED, Group.OPPORTUNISTIC, Group.UNPROVEN):
+        found = [
+            names(cell, "method", "sampling") for cell in part.considered if cell.group is group and cell.comparisons
+        ]
+        if not found:
+            continue
+        message = {
+            Group.CONTRADICTED: mark("{cells}: claimed exact, and a check says otherwise"),
+            Group.OPPORTUNISTIC: mark("{cells}: opportunistic, judged apart below"),
+            Group.UNPROVEN: mark("{cells}: nobody claims that it is exact, judged apart below"),
+        }[group]
+        notes.append(words.say(message, cells=", ".join(found)))
+    broken = [names(cell, "method", "sampling") for cell in part.considered if cell.wait is None and cell.state.reason]
+    if broken and part.why is not Why.NOTHING_MEASURED:
+        notes.append(words.say("{cells}: not measured", cells=", ".join(broken)))
+    return notes
+
+
+def alarms(analysis: Analysis, words: Words) -> tuple[CellSentence, ...]:
+    """Contradicted cells: they stand on the first screen whatever their speed."""
+    return tuple(
+        sentence(cell, words)
+        for cell in analysis.cells
+        if cell.group is Group.CONTRADICTED and cell.state.role is Role.SPECULATIVE
+    )

@@ -1,0 +1,55 @@
+"""Makes text from engines, logs and matrices safe to show: escaping is Jinja's, this is about what cannot be seen.
+
+Model output and logs may hold terminal sequences, control characters, direction overrides and lines of any length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and friends, up to their end or the line's
+    r"|\x1b[ -/]*[0-~]"  # two-character escapes
+    r"|\x9b[0-?]*[ -/]*[@-~]",  # the one-byte CSI
+    re.DOTALL,
+)
+_DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_INVISIBLE = frozenset("\u200b\u2028\u2029\u2060\ufeff\u00ad")
+LINE_LIMIT = 400
+"""Characters kept of one log line."""
+TAIL_LINES = 14
+"""Lines kept of one log."""
+EXCERPT = 160
+"""Characters kept around a point in model output."""
+
+
+def clean(text: str, limit: int = LINE_LIMIT) -> str:
+    """One line that is what it looks like: no terminal sequences, controls made visible, bounded with an ellipsis."""
+    cut = text[: 4 * limit]
+    shown = "".join(_visible(char) for char in _ANSI.sub("", cut))
+    if len(shown) <= limit and len(text) <= 4 * limit:
+        return shown
+    return shown[: limit - 1] + "…"
+
+
+def tail(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The last lines of a log, each cleaned; lines that hold several are split first."""
+    split = [part for line in lines[-TAIL_LINES:] for part in line[-100_000:].splitlines() or [""]]
+    return tuple(clean(part.rstrip()) for part in split[-TAIL_LINES:])
+
+
+def _visible(char: str) -> str:
+    if char in _DIRECTION or char in _INVISIBLE:
+        return f"⟨U+{ord(char):04X}⟩"
+    code = ord(char)
+    if char in "\n\r\t":
+        return {"\n": "⏎", "\r": "␍", "\t": "→"}[char]
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if unicodedata.category(char) in ("Cc", "Cs", "Cn", "Co"):
+        return f"⟨U+{code:04X}⟩"
+    return char
