@@ -29,6 +29,7 @@ from golden_cases import CELL, GOLDEN, STDERR, STDOUT, TRIAL, case_folders, load
 from llama_cells import (  # noqa: E402
     DRAFT,
     GREEDY,
+    HOT,
     MTP,
     NEVER,
     NGRAM,
@@ -72,9 +73,10 @@ class Wanted:
 T, D, M, B = "tiny-target-f16.gguf", "tiny-draft-f16.gguf", "tiny-mtp-f16.gguf", "tiny-incompatible-f16.gguf"
 CASES: dict[str, Wanted] = {
     "none": Wanted(T, NONE),
-    "none-split-characters": Wanted(M, NONE),
+    "none-split-characters": Wanted(M, NONE, HOT, prompt="Copy: 뷁 쮃 뷁 쮃 =>"),
     "draft-greedy": Wanted(T, DRAFT, draft=D, prompt=SUM),
-    "draft-t08": Wanted(T, DRAFT, WARM, D),
+    "draft-t08": Wanted(T, DRAFT, WARM, D, prompt=SUM),
+    "draft-ends-inside-character": Wanted(T, DRAFT, HOT, D, prompt="쮃쮃쮃쮃"),
     "draft-rejection": Wanted(T, REJECTION, WARM, D),
     "draft-end-of-text": Wanted(T, DRAFT, draft=D, eos=EosPolicy.STOP, prompt=COPY, tokens=48),
     "draft-end-of-text-korean": Wanted(T, DRAFT, draft=D, eos=EosPolicy.STOP, prompt=KOREAN, tokens=48),
@@ -96,7 +98,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--binary", help="the llama-server of the adapter llama_cpp")
     parser.add_argument("--update", action="store_true", help="rewrite expected.json alone; no engine runs")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     adapter = find_adapter(given.adapter)
     if given.update:
         for folder in case_folders(given.adapter):

@@ -72,7 +72,8 @@ def observe_trial(adapter: Adapter, cell: Cell, capture: TrialCapture) -> Observ
     if late is not None:
         problems.append(late)
         ours = [absent(o.metric, Absence.SUPPRESSED, late) if o.metric in FROM_GAPS else o for o in ours]
-    problems += _pass_problems((*ours, *parsed.observations), bursts)
+    if arrivals.burst_source == "engine":
+        problems += _pass_problems((*ours, *parsed.observations), bursts)
     sent = arrivals.sent_s
     total, curve = 0, []
     for burst in bursts:

@@ -237,5 +237,11 @@ def test_the_request_states_every_setting_and_waits_for_its_log():
     assert masked["ignore_eos"] is True
 
 
+def test_xtc_reaches_the_request():
+    warm = dataclasses.replace(WARM, xtc_probability=0.5, xtc_threshold=0.2)
+    body = ADAPTER.trial_steps(make_cell("llama_cpp", "t", DRAFT, warm), make_trial())[1].body
+    assert (body["xtc_probability"], body["xtc_threshold"]) == (0.5, 0.2)
+
+
 def test_draft_and_mtp_propose_in_every_round_and_ngram_need_not():
     assert ADAPTER.always_drafts == {MethodKind.DRAFT, MethodKind.MTP}

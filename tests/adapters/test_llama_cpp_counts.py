@@ -138,6 +138,21 @@ def test_an_answer_that_ends_inside_a_character_keeps_its_count():
     assert found.token_ids == (5, LOST_AT_END, LOST_AT_END)
 
 
+def test_real_answers_keep_their_count_where_characters_are_split():
+    case, capture = golden("none-split-characters")
+    result = parsed(case, capture)
+    assert len(result.token_ids) == values(result)["output_tokens"] == 32
+    assert sum(token < LOST_AT_END for token in result.token_ids) == 2
+    assert ADAPTER.arrivals(case.cell, capture).burst_source == "inferred"
+    case, capture = golden("draft-ends-inside-character")
+    result = parsed(case, capture)
+    found = {item.metric: item for item in result.observations}
+    assert result.token_ids[-2:] == (LOST_AT_END, LOST_AT_END)
+    assert found["output_tokens"].value == len(result.token_ids) == 32
+    assert "last 2 token(s)" in found["output_tokens"].note
+    assert found["target_passes"].value == 31 - found["accepted_tokens"].value
+
+
 def test_a_count_that_runs_back_is_refused():
     with pytest.raises(CaptureError, match="running count"):
         streamed(event(2, [5, 6], "a", 1.0), event(2, [7], "b", 2.0), predicted=2)
@@ -172,7 +187,7 @@ def test_a_drafter_in_a_baseline_is_told():
     case, capture = golden("draft-t08")
     baseline = dataclasses.replace(case.cell, method=NONE)
     result = ADAPTER.parse_trial(baseline, capture)
-    assert values(result)["drafted_tokens"] == 25
+    assert values(result)["drafted_tokens"] == 41
     assert any("one pass of a baseline" in problem for problem in result.problems)
 
 
@@ -192,9 +207,9 @@ def test_the_rate_divides_by_one_token_less():
 
 
 @pytest.mark.parametrize(("step", "old", "new", "words"), [
-    ("request", '"draft_n_accepted":24', '"draft_n_accepted":23', "accepted"),
-    ("metrics_after", "spec_decode_num_draft_tokens_total 25", "spec_decode_num_draft_tokens_total 26", "drafted"),
-    ("metrics_after", "spec_decode_num_drafts_total 7", "spec_decode_num_drafts_total 8", "rounds"),
+    ("request", '"draft_n_accepted":19', '"draft_n_accepted":18', "accepted"),
+    ("metrics_after", "spec_decode_num_draft_tokens_total 41", "spec_decode_num_draft_tokens_total 42", "drafted"),
+    ("metrics_after", "spec_decode_num_drafts_total 11", "spec_decode_num_drafts_total 12", "rounds"),
     ("metrics_after", "tokens_predicted_total 32", "tokens_predicted_total 64", "output"),
     ("request", '"cache_n":0', '"cache_n":4', "cache"),
     ("request", '"truncated":false', '"truncated":true', "context was full"),
@@ -261,5 +276,7 @@ def test_changed_settings_are_seen():
     changed = with_step(capture, "request", lambda data: data.replace('"top_k":40', '"top_k":20'))
     verdicts = {item.name: item.verdict.value for item in ADAPTER.conditions(case.cell, changed)}
     assert verdicts["top_k"] == "changed"
+    order = with_step(capture, "request", lambda data: data.replace('"samplers":["penalties","dry"', '"samplers":["dry","penalties"'))
+    assert {item.name: item.verdict.value for item in ADAPTER.conditions(case.cell, order)}["samplers"] == "changed"
     other = dataclasses.replace(case.cell, engine=make_cell("x", "t", context=4096).engine)
     assert {i.name: i.verdict.value for i in ADAPTER.conditions(other, capture)}["context"] == "changed"

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from engine_session import drive
-from llama_cells import DRAFT, GREEDY, MTP, NEVER, NGRAM, NONE, REJECTION, WARM, make_cell, make_trial
+from llama_cells import COIN, DRAFT, GREEDY, MTP, NEVER, NGRAM, NONE, REJECTION, WARM, make_cell, make_trial
 
 from adapters import llama_cpp, llama_cpp_embedded
 from orchestrator.demo.export import resolve
@@ -138,7 +138,7 @@ def test_counts_equal_the_engines_own_totals_and_lines(engine, case, sampling, e
 
 
 @pytest.mark.parametrize("case", ["draft", "mtp", "ngram", "hybrid"])
-@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=lambda item: item.name)
+@pytest.mark.parametrize("sampling", [GREEDY, WARM, COIN], ids=lambda item: item.name)
 def test_f32_tokens_equal_the_baselines(engine, case, sampling, tmp_path):
     target, method, draft = CASES[case]
     tokens = {}
@@ -181,7 +181,7 @@ def test_repeating_a_prompt_meets_no_cache(engine, tmp_path):
 
 
 def test_settings_are_honoured(engine, tmp_path):
-    cell = cell_of(engine, TARGET, DRAFT, WARM, SMALL)
+    cell = cell_of(engine, TARGET, DRAFT, COIN, SMALL)
     driven = run(engine, cell, tmp_path, trials(PROMPTS[1:2]))
     verdicts = {item.name: item.verdict.value for item in engine.conditions(cell, driven.capture.trials[0])}
     verdicts.pop("system_config", None)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GREEDY = Sampling("greedy", 0.0, 1, 0, 1.0, 0.0, 1.0, 0.0, 0.0)
 WARM = Sampling("t0.8", 0.8, 1, 40, 0.95, 0.05, 1.0, 0.0, 0.0)
+COIN = Sampling("xtc", 0.8, 1, 40, 0.95, 0.05, 1.0, 0.0, 0.0, xtc_probability=0.5, xtc_threshold=0.1)
+HOT = Sampling("t3", 3.0, 1, 0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 NONE = Method("none", MethodKind.NONE)
 DRAFT = Method("draft-k4", MethodKind.DRAFT, 4, "tiny")

@@ -39,7 +39,10 @@ class MethodOptions(BaseModel):
 
 
 class ScriptedAdapter:
-    """``faults`` maps a method name to a fault; it may be changed between runs, as a user repairs a cell."""
+    """``faults`` maps a method name to a fault; it may be changed between runs, as a user repairs a cell.
+
+    ``pace`` gives the seconds of a pass by cell id and how often the cell was launched before, for exact times.
+    """
 
     name = "scripted"
     title = "scripted fake"
@@ -54,6 +57,7 @@ class ScriptedAdapter:
         self.faults = {}
         self.version = "1"
         self.launched = []
+        self.pace = None
 
     def probe_commands(self, config):
         return ()
@@ -73,6 +77,7 @@ class ScriptedAdapter:
             "fault": self.faults.get(cell.id, self.faults.get(cell.method.name, "none")),
             "fault_trial": cell.method.options.get("fault_trial", 1),
             "drafts": cell.method.kind is not MethodKind.NONE,
+            "pace_s": self.pace(cell.id, self.launched.count(cell.id) - 1) if self.pace is not None else 0.001,
         }
         return Launch(
             (sys.executable, str(SCRIPT), "config.json"), {}, LineReady(), {"config.json": json.dumps(config)}

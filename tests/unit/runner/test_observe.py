@@ -108,3 +108,7 @@ def test_passes_that_do_not_match_the_bursts_are_a_problem():
 def test_inferred_bursts_say_so():
     notes = {o.note for o in seen(THREE, source="inferred").observations if o.metric == "decode_rate"}
     assert notes == {"bursts inferred from arrival gaps"}
+
+
+def test_inferred_bursts_are_not_held_against_the_engines_passes():
+    assert seen(THREE, observations=[observed("target_passes", 7, "x")], source="inferred").problems == ()

@@ -1,0 +1,86 @@
+"""What both llama.cpp paths share: the requests, the parsing and the judgement of a server that came up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from adapters import _llama_conditions, _llama_parse, _llama_ready, _llama_replay, _llama_request, _llama_support
+from adapters._llama_memory import LlamaMemory
+from adapters._llama_options import METHOD_OPTIONS, LlamaOptions
+from orchestrator.schema.adapter import (
+    Arrivals,
+    Claim,
+    Condition,
+    EngineIdentity,
+    ParsedTrial,
+    Refusal,
+    Shape,
+    Step,
+    TrialSpec,
+    Verified,
+)
+from orchestrator.schema.capture import SessionCapture, TrialCapture
+from orchestrator.schema.cell import Cell, MethodKind
+from orchestrator.schema.observation import Observation
+from orchestrator.schema.replay import Ranked, ReplaySpec, Width
+
+TRACE_ENV: Mapping[str, str] = {"LLAMA_TRACE": "1"}
+"""A log line per verify round; set in every arm, the baseline too, so that its cost is equal."""
+
+
+class LlamaBase(LlamaMemory):
+    """One llama.cpp server process per session, driven over HTTP by our own client."""
+
+    shape: Shape = Shape.SERVER
+    verified: Verified = Verified.REAL_RUN
+    engine_options: type[BaseModel] = LlamaOptions
+    method_options: Mapping[MethodKind, type[BaseModel]] = METHOD_OPTIONS
+    always_drafts: frozenset[MethodKind] = frozenset({MethodKind.DRAFT, MethodKind.MTP})
+    required: frozenset[str] = frozenset()
+    scoring_width: Width = Width.SINGLE
+
+    def supports(self, cell: Cell, identity: EngineIdentity) -> Refusal | None:
+        """Why the cell cannot work; reads GGUF headers."""
+        return _llama_support.supports(cell, identity, self.required)
+
+    def exactness(self, cell: Cell, identity: EngineIdentity) -> Claim:
+        """The acceptance rule claimed for the cell."""
+        return _llama_support.exactness(cell, identity)
+
+    def ready_steps(self, cell: Cell) -> tuple[Step, ...]:  # noqa: ARG002  (every cell is asked the same)
+        """Slots and properties of the server."""
+        return _llama_request.ready_steps()
+
+    def check_ready(self, cell: Cell, ready: TrialCapture, stdout: str, stderr: str) -> Refusal | None:  # noqa: ARG002
+        """Why the process must not be measured: it speculates when it should not, or the reverse."""
+        return _llama_ready.check_ready(cell, ready, stderr)
+
+    def trial_steps(self, cell: Cell, trial: TrialSpec) -> tuple[Step, ...]:
+        """Counters, request, end of its log, counters, settings."""
+        return _llama_request.trial_steps(cell, trial)
+
+    def arrivals(self, cell: Cell, capture: TrialCapture) -> Arrivals | None:  # noqa: ARG002  (the stream tells all)
+        """Tokens in time, grouped by the engine's own time stamps."""
+        return _llama_parse.arrivals(capture)
+
+    def parse_trial(self, cell: Cell, capture: TrialCapture) -> ParsedTrial:
+        """Everything the engine says of one trial; raises ``CaptureError`` on an incomplete capture."""
+        return _llama_parse.parse_trial(cell, capture)
+
+    def parse_session(self, cell: Cell, capture: SessionCapture) -> tuple[Observation, ...]:
+        """The drafter's time over the whole process."""
+        return _llama_parse.parse_session(cell, capture)
+
+    def conditions(self, cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
+        """Requested and effective settings."""
+        return _llama_conditions.conditions(cell, capture)
+
+    def replay_steps(self, cell: Cell, spec: ReplaySpec) -> tuple[Step, ...]:
+        """One request of one token per place; see :mod:`adapters._llama_replay`."""
+        return _llama_replay.replay_steps(cell, spec)
+
+    def parse_replay(self, cell: Cell, spec: ReplaySpec, capture: TrialCapture) -> tuple[Ranked, ...]:
+        """What the baseline ranks at each place; raises ``CaptureError`` on an incomplete capture."""
+        return _llama_replay.parse_replay(cell, spec, capture)

@@ -1,0 +1,93 @@
+"""Judges a llama.cpp server that came up: a healthy one may be measuring something else than the cell."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePath
+
+from adapters._llama_options import SPEC_TYPES, draft_length
+from adapters._llama_request import READY_PROPS, READY_SLOTS
+from orchestrator.schema.adapter import Refusal
+from orchestrator.schema.capture import TrialCapture
+from orchestrator.schema.cell import Cell, MethodKind
+from orchestrator.schema.status import Status
+
+_ERROR_LINE = re.compile(r"^\S+ E (.*)$", re.MULTILINE)
+_DRAFTER = re.compile(r"adding speculative implementation '([^']+)'")
+_LENGTH = re.compile(r"common_specu\w*: - (?:n_max=(\d+)|size_n=\d+, size_m=(\d+))")
+_SHOWN_ERRORS = 3
+
+
+def check_ready(cell: Cell, ready: TrialCapture, stderr: str) -> Refusal | None:
+    """Why the process must not be measured, or ``None``.
+
+    llama.cpp answers requests without speculating when the vocabularies differ, when a drafter is missing, or when
+    a drafter file is given without its type; and a drafter can be added from outside the command line. So what the
+    server says of itself is compared with the cell in both directions.
+    """
+    slots, props = _json(ready, READY_SLOTS), _json(ready, READY_PROPS)
+    if not isinstance(slots, list) or not slots or not isinstance(slots[0], dict):
+        return Refusal(Status.FAILED, "GET /slots does not tell the server's slots", "start the server with --slots")
+    if len(slots) != 1:
+        return Refusal(Status.CONTAMINATED, f"the server has {len(slots)} slots, one was asked for")
+    return (
+        _wrong_model(cell, props)
+        or _wrong_speculation(cell, slots[0].get("speculative"), stderr)
+        or _wrong_drafter(cell, stderr)
+    )
+
+
+def _wrong_model(cell: Cell, props: object) -> Refusal | None:
+    path = props.get("model_path") if isinstance(props, dict) else None
+    if not isinstance(path, str):
+        return Refusal(Status.FAILED, "GET /props does not tell the model that the server has loaded")
+    if PurePath(path).name != PurePath(cell.model.target).name:
+        reason = f"the server that answers has loaded {path}, the cell names {cell.model.target}"
+        return Refusal(Status.CONTAMINATED, reason, "end the other server, or run again for another port")
+    return None
+
+
+def _wrong_speculation(cell: Cell, speculative: object, stderr: str) -> Refusal | None:
+    if not isinstance(speculative, bool):
+        reason = "this build's GET /slots does not say whether it speculates, so nothing could be attributed"
+        return Refusal(Status.UNSUPPORTED, reason, "use a build of b11434 or later")
+    wanted = cell.method.kind is not MethodKind.NONE
+    if speculative == wanted:
+        return None
+    if wanted:
+        errors = _ERROR_LINE.findall(stderr)[-_SHOWN_ERRORS:]
+        said = "; ".join(" ".join(line.split()) for line in errors) or "its log gives no reason"
+        reason = f"the server answers requests, but does not speculate (/slots: speculative false): {said}"
+        remedy = "give a drafter with the target's own vocabulary, or a target with MTP layers"
+        return Refusal(Status.NOT_ENGAGED, reason, remedy)
+    found = ", ".join(_DRAFTER.findall(stderr)) or "unknown"
+    reason = f"the baseline's server speculates (/slots: speculative true; drafter: {found})"
+    return Refusal(Status.CONTAMINATED, reason, "remove what adds the drafter: a configuration file of llama.cpp")
+
+
+def _wrong_drafter(cell: Cell, stderr: str) -> Refusal | None:
+    found = _DRAFTER.findall(stderr)
+    wanted = SPEC_TYPES[cell.method.kind]
+    if cell.method.kind is MethodKind.NONE or not found:
+        return None
+    if found != [wanted]:
+        reason = f"the server drafts by {', '.join(found)}, the cell asks for {wanted} alone"
+        return Refusal(Status.CONTAMINATED, reason, "remove what adds the drafter: a configuration file of llama.cpp")
+    lengths = [int(one or other) for one, other in _LENGTH.findall(stderr)]
+    asked = draft_length(cell.method)
+    if lengths and lengths[-1] != asked:
+        reason = f"the server drafts at most {lengths[-1]} tokens, the cell asks for {asked}"
+        return Refusal(Status.UNSUPPORTED, reason, f"set n_max of method {cell.method.name} to {lengths[-1]}")
+    return None
+
+
+def _json(capture: TrialCapture, name: str) -> object:
+    step = capture.step(name)
+    if step is None or step.http_status not in (None, 200):
+        return None
+    try:
+        found: object = json.loads(step.text)
+    except ValueError:
+        return None
+    return found
