@@ -18,6 +18,17 @@ _STRING, _ARRAY = 8, 9
 _LONGEST_STRING = 64 * 1024 * 1024
 _MOST_ENTRIES = 1_000_000
 
+FILE_TYPES: Mapping[int, str] = {
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S", 12: "Q3_K_M",
+    13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS", 20: "IQ2_XS",
+    21: "Q2_K_S", 22: "IQ3_XS", 23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S",
+    29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE",
+}  # fmt: skip
+"""``general.file_type`` by number.
+
+Source: llama.cpp b11434, include/llama.h (``llama_ftype``).
+"""
+
 Scalar = str | int | float | bool
 
 
@@ -48,6 +59,18 @@ class GgufHeader:
         return found if isinstance(found, int) else 0
 
     @property
+    def quantisation(self) -> str | None:
+        """Number format of most weights by ``general.file_type``, under llama.cpp's name; ``None`` when not told."""
+        found = self.scalars.get("general.file_type")
+        return FILE_TYPES.get(found, f"file type {found}") if isinstance(found, int) else None
+
+    @property
+    def tokenizer(self) -> str | None:
+        """``tokenizer.ggml.model``, e.g. ``gpt2``."""
+        found = self.scalars.get("tokenizer.ggml.model")
+        return found if isinstance(found, str) else None
+
+    @property
     def vocabulary_size(self) -> int | None:
         """Tokens in the vocabulary, when the file carries one."""
         return self.array_lengths.get("tokenizer.ggml.tokens")
@@ -64,6 +87,34 @@ def read_header(path: str) -> GgufHeader:
     except (OSError, ValueError) as err:
         raise GgufError(f"{path}: cannot be read ({err})") from err
     return _read(path, stat.st_size, stat.st_mtime_ns)
+
+
+def read_strings(path: str, key: str) -> tuple[bytes, ...] | None:
+    """The entries of a string array of the header, e.g. the texts of all tokens; ``None`` where there is none.
+
+    Raises:
+        GgufError: as :func:`read_header` does.
+    """
+    read_header(path)
+    stat = os.stat(path)  # noqa: PTH116  (as above)
+    return _strings(path, key, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _strings(path: str, key: str, size: int, mtime_ns: int) -> tuple[bytes, ...] | None:  # noqa: ARG001
+    with Path(path).open("rb") as file:
+        _, _, entries = struct.unpack("<IQQ", _exactly(file, 24)[4:])
+        for _ in range(entries):
+            name = _string(file)
+            (kind,) = struct.unpack("<I", _exactly(file, 4))
+            if kind != _ARRAY:
+                _scalar(file, kind)
+            elif name != key:
+                _skip_array(file)
+            else:
+                inner, count = struct.unpack("<IQ", _exactly(file, 12))
+                return tuple(_exactly(file, _length(file)) for _ in range(count)) if inner == _STRING else None
+    return None
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from adapters import _llama_conditions, _llama_parse, _llama_ready, _llama_replay, _llama_request, _llama_support
+from adapters import (
+    _llama_conditions,
+    _llama_parse,
+    _llama_ready,
+    _llama_replay,
+    _llama_request,
+    _llama_session,
+    _llama_support,
+)
+from adapters._llama_buffers import engine_buffers
+from adapters._llama_drafters import stateful
 from adapters._llama_memory import LlamaMemory
 from adapters._llama_options import METHOD_OPTIONS, LlamaOptions
 from orchestrator.schema.adapter import (
@@ -38,12 +48,15 @@ class LlamaBase(LlamaMemory):
     engine_options: type[BaseModel] = LlamaOptions
     method_options: Mapping[MethodKind, type[BaseModel]] = METHOD_OPTIONS
     always_drafts: frozenset[MethodKind] = frozenset({MethodKind.DRAFT, MethodKind.MTP})
-    required: frozenset[str] = frozenset()
     scoring_width: Width = Width.SINGLE
 
     def supports(self, cell: Cell, identity: EngineIdentity) -> Refusal | None:
         """Why the cell cannot work; reads GGUF headers."""
         return _llama_support.supports(cell, identity, self.required)
+
+    def required(self, cell: Cell) -> frozenset[str]:  # noqa: ARG002  (a path without a command has no options)
+        """Capabilities without which the cell cannot be started as it is meant."""
+        return frozenset()
 
     def exactness(self, cell: Cell, identity: EngineIdentity) -> Claim:
         """The acceptance rule claimed for the cell."""
@@ -70,12 +83,20 @@ class LlamaBase(LlamaMemory):
         return _llama_parse.parse_trial(cell, capture)
 
     def parse_session(self, cell: Cell, capture: SessionCapture) -> tuple[Observation, ...]:
-        """The drafter's time over the whole process."""
-        return _llama_parse.parse_session(cell, capture)
+        """The drafter's time over the whole process, and the buffers that were allocated for it."""
+        return (*_llama_parse.parse_session(cell, capture), engine_buffers(capture.stderr))
 
     def conditions(self, cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
         """Requested and effective settings."""
         return _llama_conditions.conditions(cell, capture)
+
+    def session_conditions(self, cell: Cell, capture: SessionCapture) -> tuple[Condition, ...]:
+        """What only the start of the process tells: the model's header, the roll-back mode, who drafted what."""
+        return _llama_session.session_conditions(cell, capture)
+
+    def keeps_state(self, cell: Cell) -> bool:
+        """Whether a drafter of the cell remembers earlier requests of its process."""
+        return stateful(cell.method)
 
     def replay_steps(self, cell: Cell, spec: ReplaySpec) -> tuple[Step, ...]:
         """One request of one token per place; see :mod:`adapters._llama_replay`."""

@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from adapters._llama_options import SPEC_TYPES, draft_length, engine_options
+from adapters._llama_drafters import longest_draft, spec_types
+from adapters._llama_options import engine_options
 from adapters._llama_request import REQUEST, SLOTS
 from adapters._llama_stream import read_stream
 from adapters._llama_trace import read_rounds
@@ -54,7 +55,7 @@ def _echoed(name: str, asked: object, echo: Mapping[str, Any]) -> Condition:
 
 
 def _speculation(cell: Cell, echo: Mapping[str, Any], capture: TrialCapture) -> Iterable[Condition]:
-    wanted = SPEC_TYPES[cell.method.kind]
+    wanted = spec_types(cell.method)
     found = echo.get("speculative.types")
     types = [part for part in found.split(",") if part != "none"] if isinstance(found, str) else None
     effective = ",".join(types) or "none" if types is not None else None
@@ -64,7 +65,7 @@ def _speculation(cell: Cell, echo: Mapping[str, Any], capture: TrialCapture) -> 
     else:
         yield _verdict("speculation", wanted, effective, same=effective == wanted, source=source)
     if cell.method.kind is not MethodKind.NONE:
-        asked = draft_length(cell.method)
+        asked = longest_draft(cell.method)
         rounds = read_rounds(capture.log)
         longest = max((item.drafted for item in rounds), default=0) if rounds else None
         verdict = Honoured.UNKNOWN

@@ -17,6 +17,18 @@ PREDICTED = "tokens_predicted_total"
 CALLS = "n_decode_total"
 BY_POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
 
+OTHER_NAMES = {
+    DRAFTED: ("spec_decode_num_draft_tokens", "draft_tokens_total", "spec_tokens_drafted_total"),
+    ACCEPTED: ("spec_decode_num_accepted_tokens", "draft_tokens_accepted_total", "spec_tokens_accepted_total"),
+    ROUNDS: ("spec_decode_num_drafts", "draft_verify_steps_total"),
+    BY_POSITION: ("spec_decode_num_accepted_tokens_per_pos",),
+}
+"""Names of the same totals in other builds; the first that is there counts.
+
+Source: llama.cpp pull requests 23328, 25327 and 26389; not seen in a real run.
+"""
+_CURRENT = {other: name for name, others in OTHER_NAMES.items() for other in others}
+
 EXACT_BELOW = 1_000_000
 """Totals are printed with six significant digits: from here on a difference is no count any more."""
 
@@ -65,9 +77,14 @@ def _totals(capture: TrialCapture, name: str) -> dict[tuple[str, int], float]:
     for match in _LINE.finditer(step.text):
         metric, place, text = match.groups()
         try:
-            found[metric, int(place) if place is not None else -1] = float(text)
+            value = float(text)
         except ValueError as err:
             raise CaptureError(f"{name}: {metric} is no number but {text!r}") from err
+        at = int(place) if place is not None else -1
+        if metric in _CURRENT:
+            found.setdefault((_CURRENT[metric], at), value)
+        else:
+            found[metric, at] = value
     if (PREDICTED, -1) not in found:
         raise CaptureError(f"{name}: not the counters of a llama.cpp server")
     return found

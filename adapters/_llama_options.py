@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from orchestrator.schema.cell import Cell, Method, MethodKind
 
-SPEC_TYPES: Mapping[MethodKind, str] = {
-    MethodKind.NONE: "none",
-    MethodKind.DRAFT: "draft-simple",
-    MethodKind.MTP: "draft-mtp",
-    MethodKind.NGRAM: "ngram-simple",
-}
-"""llama.cpp's own name of each method's drafter (``--spec-type``)."""
-
 DEFAULT_DRAFT_LENGTH = 3
 DEFAULT_NGRAM_LENGTH = 48
+DEFAULT_NGRAM_SIZE = 12
+CACHE_LENGTH = 8
+"""llama.cpp's ngram-cache drafts up to 8 tokens, and no option changes that."""
 
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 
@@ -51,8 +46,68 @@ class NoOptions(_Strict):
     """Method ``none`` has no options."""
 
 
-class DraftOptions(_Strict):
-    """Options of the methods ``draft`` and ``mtp``."""
+class _Grown(_Strict):
+    """Options that grew: one of ``LATER`` is left out of what is recorded while it has its default.
+
+    A cell without it is the cell that older runs measured, so its fingerprint stays what it was.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        said: dict[str, Any] = dump(self)
+        return {key: value for key, value in said.items() if key not in self.LATER or value != fields[key].default}
+
+
+class NgramDrafter(_Grown):
+    """One of llama.cpp's drafters that look up the last tokens in the text so far."""
+
+    LATER = frozenset({"drafter", "n_min"})
+
+    drafter: Literal["simple", "map-k", "map-k4v", "mod", "cache"] = Field(
+        default="simple",
+        description="llama.cpp's ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod or ngram-cache. 'mod' remembers "
+        "earlier requests of its process.",
+    )
+    size_n: int = Field(
+        default=DEFAULT_NGRAM_SIZE, ge=1, le=1024, description="Length of the n-gram looked up (not for 'cache')."
+    )
+    size_m: int | None = Field(
+        default=None, ge=1, le=1024, description="Draft length in tokens; n_max of the method unless given here."
+    )
+    min_hits: int = Field(
+        default=1, ge=1, description="How often the n-gram must have occurred before (not for 'mod' and 'cache')."
+    )
+    n_min: int = Field(default=0, ge=0, description="For 'mod': shorter drafts are dropped, and appear in no counter.")
+
+
+class _Speculative(_Grown):
+    """What every method that speculates can be told."""
+
+    LATER = frozenset({"drafter", "n_min", "chain", "synthetic", "synth_len", "synth_rates"})
+
+    chain: NgramDrafter | None = Field(
+        default=None,
+        description="An n-gram drafter beside the method's own. llama.cpp asks them in its own order, n-gram ones "
+        "first (simple, map-k, map-k4v, mod, cache); the first that proposes anything has the round.",
+    )
+    synthetic: bool = Field(
+        default=False, description="Owns up to synthetic acceptance: the output is not valid text of the model."
+    )
+    synth_len: float | None = Field(
+        default=None, ge=1, description="Synthetic acceptance: mean tokens per round, the target's own included."
+    )
+    synth_rates: list[Annotated[float, Field(ge=0, le=1)]] | None = Field(
+        default=None, min_length=1, description="Synthetic acceptance: unconditional rate by draft position, falling."
+    )
+
+
+class HeadOptions(_Speculative):
+    """Options of the method ``mtp``, and of ``draft`` with its drafter."""
+
+    LATER = frozenset({"drafter", "chain", "synthetic", "synth_len", "synth_rates"})
 
     acceptance: Literal["greedy", "probabilistic"] = Field(
         default="greedy",
@@ -60,26 +115,33 @@ class DraftOptions(_Strict):
         "'probabilistic' is rejection sampling.",
     )
     p_min: float = Field(
-        default=0.0, ge=0.0, le=1.0,
+        default=0.0,
+        ge=0.0,
+        le=1.0,
         description="Drafting stops when the drafter's best token is less likely than this.",
     )
     n_min: int = Field(default=0, ge=0, description="Shorter drafts are dropped unjudged, and appear in no counter.")
 
 
-class NgramOptions(_Strict):
-    """Options of the method ``ngram`` (llama.cpp's ``ngram-simple``)."""
+class DraftOptions(HeadOptions):
+    """Options of the method ``draft``."""
 
-    size_n: int = Field(default=12, ge=1, le=1024, description="Length of the n-gram looked up in the text so far.")
-    size_m: int | None = Field(
-        default=None, ge=1, le=1024, description="Draft length in tokens; n_max of the method unless given here."
+    drafter: Literal["simple", "eagle3", "dflash", "dspark"] = Field(
+        default="simple",
+        description="What the draft's file is: a model of its own (simple), or a head trained for this target.",
     )
-    min_hits: int = Field(default=1, ge=1, description="How often the n-gram must have occurred before.")
+
+
+class NgramOptions(NgramDrafter, _Speculative):
+    """Options of the method ``ngram``."""
+
+    LATER = frozenset({"drafter", "n_min", "chain", "synthetic", "synth_len", "synth_rates"})
 
 
 METHOD_OPTIONS: Mapping[MethodKind, type[BaseModel]] = {
     MethodKind.NONE: NoOptions,
     MethodKind.DRAFT: DraftOptions,
-    MethodKind.MTP: DraftOptions,
+    MethodKind.MTP: HeadOptions,
     MethodKind.NGRAM: NgramOptions,
 }
 
@@ -93,9 +155,10 @@ def engine_options(cell: Cell) -> LlamaOptions:
     return LlamaOptions.model_validate(dict(cell.engine.options))
 
 
-def draft_options(method: Method) -> DraftOptions:
+def draft_options(method: Method) -> HeadOptions:
     """Options of a ``draft`` or ``mtp`` method; raises ``pydantic.ValidationError`` like :func:`engine_options`."""
-    return DraftOptions.model_validate(dict(method.options))
+    schema = DraftOptions if method.kind is MethodKind.DRAFT else HeadOptions
+    return schema.model_validate(dict(method.options))
 
 
 def ngram_options(method: Method) -> NgramOptions:
@@ -103,8 +166,15 @@ def ngram_options(method: Method) -> NgramOptions:
     return NgramOptions.model_validate(dict(method.options))
 
 
+def speculative_options(method: Method) -> HeadOptions | NgramOptions | None:
+    """Options of any method that speculates; ``None`` for ``none``."""
+    if method.kind is MethodKind.NONE:
+        return None
+    return ngram_options(method) if method.kind is MethodKind.NGRAM else draft_options(method)
+
+
 def draft_length(method: Method) -> int:
-    """The longest draft in tokens that the method asks for; 0 for ``none``."""
+    """The longest draft in tokens of the method's own drafter; 0 for ``none``. A chained one can have another."""
     if method.kind is MethodKind.NONE:
         return 0
     if method.kind is MethodKind.NGRAM:

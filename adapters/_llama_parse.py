@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from adapters._llama_counters import read_deltas
 from adapters._llama_counts import Counts, combine
+from adapters._llama_drafters import drafters
 from adapters._llama_request import REQUEST
 from adapters._llama_stream import LOST_AT_END, Burst, Stream, number, read_stream, whole
 from adapters._llama_trace import Round, drafter_seconds, read_rounds
@@ -53,7 +54,7 @@ def parse_trial(cell: Cell, capture: TrialCapture) -> ParsedTrial:
         observations += _baseline(counts)
         problems += [f"{burst.tokens} tokens came from one pass of a baseline" for burst in _crowded(stream)[:1]]
     else:
-        observations += _speculative(counts)
+        observations += _speculative(counts, _summed(cell))
     problems += counts.problems
     return ParsedTrial(tuple(observations), stream.token_ids, stream.text, finish, tuple(problems))
 
@@ -145,12 +146,16 @@ def _baseline(counts: Counts) -> Iterable[Observation]:
             yield absent(metric, Absence.NOT_APPLICABLE, why)
 
 
-def _speculative(counts: Counts) -> Iterable[Observation]:
+def _summed(cell: Cell) -> str | None:
+    names = [drafter.name for drafter in drafters(cell.method)]
+    return f"the sum over {' and '.join(names)}" if len(names) > 1 else None
+
+
+def _speculative(counts: Counts, summed: str | None) -> Iterable[Observation]:
     absent_means_zero = "draft_n is absent from the answer, which means 0 while speculation is on"
-    yield observed("drafted_tokens", counts.drafted, f"{TIMINGS}.draft_n",
-                   note=None if counts.drafted else absent_means_zero)
-    yield observed("accepted_tokens", counts.accepted, f"{TIMINGS}.draft_n_accepted",
-                   note=None if counts.drafted else absent_means_zero)
+    note = summed if counts.drafted else absent_means_zero
+    yield observed("drafted_tokens", counts.drafted, f"{TIMINGS}.draft_n", note=note)
+    yield observed("accepted_tokens", counts.accepted, f"{TIMINGS}.draft_n_accepted", note=note)
     yield _count("verify_rounds", counts.verify_rounds, counts.rounds_source, "the totals are too large to subtract")
     yield _count("no_draft_rounds", counts.no_draft_rounds, "events:request/timings (draft_n did not grow)", NO_LOG)
     yield _count("replay_passes", counts.replay_passes, counts.per_round_source, NO_LOG)

@@ -6,7 +6,8 @@ import json
 import re
 from pathlib import PurePath
 
-from adapters._llama_options import SPEC_TYPES, draft_length
+from adapters._llama_drafters import drafters
+from adapters._llama_options import speculative_options
 from adapters._llama_request import READY_PROPS, READY_SLOTS
 from orchestrator.schema.adapter import Refusal
 from orchestrator.schema.capture import TrialCapture
@@ -14,8 +15,11 @@ from orchestrator.schema.cell import Cell, MethodKind
 from orchestrator.schema.status import Status
 
 _ERROR_LINE = re.compile(r"^\S+ E (.*)$", re.MULTILINE)
-_DRAFTER = re.compile(r"adding speculative implementation '([^']+)'")
-_LENGTH = re.compile(r"common_specu\w*: - (?:n_max=(\d+)|size_n=\d+, size_m=(\d+))")
+_ADDED = re.compile(r"adding speculative implementation '([^']+)'")
+_LENGTH = re.compile(
+    r"- (?:n_max=(\d+)|size_n=\d+, size_m=(\d+)|size_key=\d+, size_value=(\d+)|n_match=\d+, n_max=(\d+)|n_draft=(\d+))"
+)
+_SYNTHETIC = re.compile(r"synthetic speculative acceptance is enabled")
 _SHOWN_ERRORS = 3
 
 
@@ -35,6 +39,7 @@ def check_ready(cell: Cell, ready: TrialCapture, stderr: str) -> Refusal | None:
         _wrong_model(cell, props)
         or _wrong_speculation(cell, slots[0].get("speculative"), stderr)
         or _wrong_drafter(cell, stderr)
+        or _wrong_acceptance(cell, stderr)
     )
 
 
@@ -61,25 +66,53 @@ def _wrong_speculation(cell: Cell, speculative: object, stderr: str) -> Refusal 
         reason = f"the server answers requests, but does not speculate (/slots: speculative false): {said}"
         remedy = "give a drafter with the target's own vocabulary, or a target with MTP layers"
         return Refusal(Status.NOT_ENGAGED, reason, remedy)
-    found = ", ".join(_DRAFTER.findall(stderr)) or "unknown"
+    found = ", ".join(_ADDED.findall(stderr)) or "unknown"
     reason = f"the baseline's server speculates (/slots: speculative true; drafter: {found})"
     return Refusal(Status.CONTAMINATED, reason, "remove what adds the drafter: a configuration file of llama.cpp")
 
 
 def _wrong_drafter(cell: Cell, stderr: str) -> Refusal | None:
-    found = _DRAFTER.findall(stderr)
-    wanted = SPEC_TYPES[cell.method.kind]
-    if cell.method.kind is MethodKind.NONE or not found:
+    wanted = drafters(cell.method)
+    found = _added(stderr)
+    if not wanted or not found:
         return None
-    if found != [wanted]:
-        reason = f"the server drafts by {', '.join(found)}, the cell asks for {wanted} alone"
+    if [name for name, _ in found] != [drafter.name for drafter in wanted]:
+        reason = (
+            f"the server drafts by {', '.join(name for name, _ in found)}, "
+            f"the cell asks for {', '.join(drafter.name for drafter in wanted)} alone"
+        )
         return Refusal(Status.CONTAMINATED, reason, "remove what adds the drafter: a configuration file of llama.cpp")
-    lengths = [int(one or other) for one, other in _LENGTH.findall(stderr)]
-    asked = draft_length(cell.method)
-    if lengths and lengths[-1] != asked:
-        reason = f"the server drafts at most {lengths[-1]} tokens, the cell asks for {asked}"
-        return Refusal(Status.UNSUPPORTED, reason, f"set n_max of method {cell.method.name} to {lengths[-1]}")
+    for drafter, (name, length) in zip(wanted, found, strict=True):
+        if length is not None and length != drafter.length:
+            reason = f"the server's {name} drafts at most {length} tokens, the cell asks for {drafter.length}"
+            return Refusal(Status.UNSUPPORTED, reason, f"set n_max of method {cell.method.name} to {length}")
     return None
+
+
+def _added(stderr: str) -> list[tuple[str, int | None]]:
+    """Each drafter that the log says was set up, with the longest draft that it says it makes."""
+    marks = list(_ADDED.finditer(stderr))
+    found: list[tuple[str, int | None]] = []
+    ends = [*(mark.start() for mark in marks[1:]), len(stderr)]
+    for mark, end in zip(marks, ends[: len(marks)], strict=True):
+        said = _LENGTH.search(stderr, mark.end(), end)
+        length = next((int(number) for number in said.groups() if number), None) if said is not None else None
+        found.append((mark[1], length))
+    return found
+
+
+def _wrong_acceptance(cell: Cell, stderr: str) -> Refusal | None:
+    """Text accepted by lot must not pass for the model's, nor the model's for text accepted by lot."""
+    options = speculative_options(cell.method)
+    wanted = options is not None and options.synthetic
+    found = _SYNTHETIC.search(stderr) is not None
+    if found == wanted:
+        return None
+    if found:
+        reason = "the server accepts drafts by lot (synthetic acceptance), and the cell does not ask for that"
+        return Refusal(Status.CONTAMINATED, reason, "remove what sets it: a configuration file of llama.cpp")
+    reason = "the cell asks for synthetic acceptance, and the server's log does not say that it is on"
+    return Refusal(Status.NOT_ENGAGED, reason, "use a build that knows --spec-synth-len")
 
 
 def _json(capture: TrialCapture, name: str) -> object:

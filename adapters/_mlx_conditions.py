@@ -27,7 +27,8 @@ def all_conditions(cell: Cell, seed: int | None, done: Done, options: dict[str, 
     """
     echo = done.effective
     asked, got = cell.sampling, echo.sampling
-    settings = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty")
+    settings = ["temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty"]
+    settings += ["xtc_probability"] if asked.xtc_probability == 0 else ["xtc_probability", "xtc_threshold"]
     rows = [_compared(name, f"{getattr(asked, name):g}", f"{getattr(got, name):g}") for name in settings]
     rows += [
         _compared("seed", "not told" if seed is None else str(seed), str(got.seed)),
@@ -52,7 +53,7 @@ def _engine_habits(cell: Cell, echo: Effective) -> list[Condition]:
     """What mlx-lm does in its own way and other engines may do in another."""
     rows = []
     if not cell.sampling.greedy:
-        order = "top_p → min_p → top_k → temperature (llama.cpp: top_k → top_p → min_p → temperature)"
+        order = "top_p → min_p → XTC → top_k → temperature (llama.cpp: top_k → top_p → min_p → XTC → temperature)"
         rows.append(_stated("filter_order", order, SOURCE))
     if not neutral_penalties(cell.sampling):
         seen = "the answer and the prompt's last token" if cell.method.kind is MethodKind.DRAFT else "prompt and answer"

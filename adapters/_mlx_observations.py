@@ -87,7 +87,6 @@ def speculative(cell: Cell, done: Done, rounds: tuple[Round, ...]) -> list[Obser
         else None
     )
     limit = f"mlx-lm drafts min(limit − tokens so far, {cell.method.n_max}) a round"
-    not_told = "mlx-lm does not report it, and measuring it would add synchronisation to the timed run"
     return [
         observed("drafted_tokens", sums.drafted, FLAGS, note=limit),
         observed("accepted_tokens", sums.accepted, FLAGS, note=tail),
@@ -105,12 +104,36 @@ def speculative(cell: Cell, done: Done, rounds: tuple[Round, ...]) -> list[Obser
         observed("speculative_coverage", 1.0, FLAGS, note="every pass of mlx-lm with a draft verifies a draft"),
         observed("drafted_by_position", sums.drafted_by_position, FLAGS),
         observed("accepted_by_position", sums.accepted_by_position, FLAGS, note=tail),
-        *(absent(name, Absence.NOT_REPORTED, not_told) for name in ("draft_time", "verify_time", "rollback_time")),
+        *_phase_times(done),
         absent(
             "engine_prefill_time",
             Absence.SUPPRESSED,
             "mlx-lm's prompt time contains the whole first draft and verify round",
         ),
+    ]
+
+
+def _phase_times(done: Done) -> list[Observation]:
+    """The parts of a round, in an instrumented repeat alone."""
+    seen = done.phases
+    if seen is None:
+        why = "measuring it would add synchronisations to a timed answer; run.phases measures it in a repeat"
+        return [absent(name, Absence.NOT_REPORTED, why) for name in ("draft_time", "verify_time", "rollback_time")]
+    parts = {
+        "draft_time": (seen.draft_s, "draft passes and their sampling"),
+        "verify_time": (seen.verify_s, "target passes, without the sampling of their rows"),
+        "rollback_time": (seen.rollback_s, "trimming both caches"),
+    }
+    return [
+        observed(
+            name,
+            seconds,
+            f"{LINE}phases",
+            definition=f"mlx-lm:{done.mlx_lm}:instrumented:{name}",
+            clock=Clock.OURS,
+            note=f"instrumented repeat; adds synchronisations ({what})",
+        )
+        for name, (seconds, what) in parts.items()
     ]
 
 
@@ -128,6 +151,7 @@ def problems(cell: Cell, done: Done, rounds: tuple[Round, ...]) -> list[str]:
         found.append(f"{done.short_trims} times a cache gave back less than was refused: the text may be wrong")
     if echo.num_draft_tokens != (cell.method.n_max or 0):
         found.append(f"the worker was told to draft {echo.num_draft_tokens} tokens, the cell says {cell.method.n_max}")
+    found += _phase_problems(done, rounds)
     if cell.method.kind is MethodKind.NONE and any(done.from_draft):
         found.append(f"{sum(done.from_draft)} tokens of a baseline came from a draft")
     return found + _end_of_text_problems(cell, done) + _tail_problems(done, rounds, limit)
@@ -150,6 +174,22 @@ def _end_of_text_problems(cell: Cell, done: Done) -> list[str]:
     if policy is EosPolicy.STOP and ends & set(done.ids[:-1]):
         return ["end of text was emitted before the last token, and the answer went on"]
     return []
+
+
+def _phase_problems(done: Done, rounds: tuple[Round, ...]) -> list[str]:
+    """The passes that the instruments saw against those that the flags tell, and their times against the whole."""
+    seen = done.phases
+    if seen is None:
+        return []
+    found = []
+    counted = (sum(one.drafted for one in rounds), len(rounds))
+    if (seen.draft_passes, seen.verify_passes) != counted:
+        told = f"{seen.draft_passes} draft and {seen.verify_passes} verify passes"
+        found.append(f"the instruments saw {told}, the flags tell {counted[0]} and {counted[1]}")
+    parts = (seen.draft_s, seen.verify_s, seen.rollback_s)
+    if min(parts) < 0 or sum(parts) > done.t1 - done.t0:
+        found.append("the instrumented parts of the rounds take longer than the whole answer")
+    return found
 
 
 def _tail_problems(done: Done, rounds: tuple[Round, ...], limit: int) -> list[str]:

@@ -29,6 +29,8 @@ class EffectiveSampling(_Line):
     repeat_penalty: float
     presence_penalty: float
     frequency_penalty: float
+    xtc_probability: float
+    xtc_threshold: float
     seed: int
 
 
@@ -50,6 +52,16 @@ class Effective(_Line):
     draft_dtype: tuple[str, ...]
     device: str
     compiler: str | None
+
+
+class Phases(_Line):
+    """Seconds by part of a round, and the passes that were seen, in an instrumented repeat."""
+
+    draft_s: float
+    verify_s: float
+    rollback_s: float
+    draft_passes: int
+    verify_passes: int
 
 
 class Done(_Line):
@@ -74,6 +86,7 @@ class Done(_Line):
     mlx: str
     mlx_lm: str
     effective: Effective
+    phases: Phases | None = None
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 
 from adapters._llama_base import TRACE_ENV, LlamaBase
-from adapters._llama_options import SPEC_TYPES, draft_length, draft_options, engine_options, ngram_options
+from adapters._llama_drafters import ORDER, Drafter, drafters, head_path, ngram_settings, spec_types
+from adapters._llama_options import HeadOptions, draft_options, engine_options, speculative_options
 from adapters._llama_support import SPEC_CAPABILITY, SYSTEM_CONFIG
 from orchestrator.schema.adapter import (
     Adapter,
@@ -23,7 +24,7 @@ from orchestrator.schema.adapter import (
     ProbeOutput,
 )
 from orchestrator.schema.capture import TrialCapture
-from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
+from orchestrator.schema.cell import Cell, EngineConfig
 
 SYSTEM_CONFIG_PATH = "/etc/llama.cpp/config.ini"
 EMPTY_CONFIG = "no-config"
@@ -37,6 +38,8 @@ REQUIRED = (
 _VERSION = re.compile(r"^version: (\S+) \(build (\d+), commit (\S+)\)", re.MULTILINE)
 _OLD_VERSION = re.compile(r"^version: (\d+) \((\w+)\)", re.MULTILINE)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+_ENTRY = re.compile(r"^(?=-)", re.MULTILINE)
+_REMOVED = "the argument has been removed"
 _DEVICE = re.compile(r"^\s+([A-Za-z]+)\d*: ", re.MULTILINE)
 
 
@@ -49,7 +52,10 @@ class LlamaServer(LlamaBase):
         "install llama.cpp (on a Mac: brew install llama.cpp; elsewhere: a release archive or a build) and name its "
         "llama-server as the engine's binary"
     )
-    required: frozenset[str] = frozenset(REQUIRED)
+
+    def required(self, cell: Cell) -> frozenset[str]:
+        """What protects a number, and every option that the cell's drafters are told."""
+        return frozenset(REQUIRED) | {part for part in _drafter(cell) if part.startswith("--")}
 
     def probe_commands(self, config: EngineConfig) -> tuple[Probe, ...]:
         """Version, options and devices of the binary, and whether a system-wide configuration file exists."""
@@ -114,26 +120,31 @@ class LlamaServer(LlamaBase):
 
 def _drafter(cell: Cell) -> list[str]:
     method = cell.method
-    argv = ["--spec-type", SPEC_TYPES[method.kind]]
-    if method.kind is MethodKind.NONE:
-        return argv
-    length = str(draft_length(method))
-    if method.kind is MethodKind.NGRAM:
-        ngram = ngram_options(method)
-        return [
-            *argv,
-            "--spec-ngram-simple-size-n", str(ngram.size_n),
-            "--spec-ngram-simple-size-m", length,
-            "--spec-ngram-simple-min-hits", str(ngram.min_hits),
-        ]
-    options, engine = draft_options(method), engine_options(cell)
-    argv += [
-        "--spec-draft-n-max", length,
+    argv = ["--spec-type", spec_types(method)]
+    for drafter in drafters(method):
+        argv += _ngram(drafter) if drafter.ngram is not None else _head(cell, drafter, draft_options(method))
+    options = speculative_options(method)
+    if options is not None and options.synth_len is not None:
+        argv += ["--spec-synth-len", str(options.synth_len)]
+    if options is not None and options.synth_rates is not None:
+        argv += ["--spec-synth-rates", ",".join(map(str, options.synth_rates))]
+    return argv
+
+
+def _ngram(drafter: Drafter) -> list[str]:
+    told = ngram_settings(drafter).items()
+    return [part for key, value in told for part in (f"--spec-{drafter.name}-{key.replace('_', '-')}", str(value))]
+
+
+def _head(cell: Cell, drafter: Drafter, options: HeadOptions) -> list[str]:
+    engine = engine_options(cell)
+    argv = [
+        "--spec-draft-n-max", str(drafter.length),
         "--spec-draft-n-min", str(options.n_min),
         "--spec-draft-p-min", str(options.p_min),
         "--spec-draft-sampling", options.acceptance,
     ]
-    path = cell.draft_path if method.kind is MethodKind.DRAFT else cell.model.mtp
+    path = head_path(cell.method, cell.draft_path, cell.model.mtp)
     if path is not None:
         argv += ["--spec-draft-model", path]
     if engine.threads is not None:
@@ -154,10 +165,13 @@ def _version(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def _known(outputs: Mapping[str, ProbeOutput]) -> frozenset[str]:
+    """Options and drafters that ``--help`` names; those it lists only to say that they were removed do not count."""
     said = outputs.get("help")
     text = f"{said.stdout}\n{said.stderr}" if said is not None else ""
-    known = set(_OPTION.findall(text))
-    known |= {SPEC_CAPABILITY + kind for kind in SPEC_TYPES.values() if re.search(rf"(?<![\w-]){kind}(?![\w-])", text)}
+    entries = [entry for entry in _ENTRY.split(text) if _REMOVED not in " ".join(entry.split())]
+    known = {option for entry in entries for option in _OPTION.findall(entry)}
+    kinds = "\n".join(entries)
+    known |= {SPEC_CAPABILITY + kind for kind in ORDER if re.search(rf"(?<![\w-]){kind}(?![\w-])", kinds)}
     config = outputs.get("system_config")
     if config is not None and config.exit_code == 0:
         known.add(SYSTEM_CONFIG)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from adapters._llama_base import TRACE_ENV, LlamaBase
-from adapters._llama_options import SPEC_TYPES, draft_length, draft_options, engine_options, ngram_options
+from adapters._llama_drafters import drafters, head_path, ngram_settings, spec_types
+from adapters._llama_options import draft_options, engine_options, speculative_options
 from adapters._llama_support import SPEC_CAPABILITY
 from orchestrator.schema.adapter import (
     Adapter,
@@ -24,7 +25,7 @@ from orchestrator.schema.adapter import (
     Probe,
     ProbeOutput,
 )
-from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
+from orchestrator.schema.cell import Cell, EngineConfig
 
 WORKER = Path(__file__).resolve().parent / "workers" / "llama_embedded.py"
 CONFIG_FILE = "worker.json"
@@ -93,22 +94,25 @@ def worker_settings(cell: Cell, port: int) -> dict[str, Any]:
         "flash_attention": options.flash_attention,
         "cache_type_k": options.cache_type_k,
         "cache_type_v": options.cache_type_v,
-        "spec_type": SPEC_TYPES[method.kind],
+        "spec_type": spec_types(method),
     }
     if not options.mmap:
         settings["mmap"] = False
-    if method.kind is MethodKind.NGRAM:
-        ngram = ngram_options(method)
-        settings["ngram"] = {
-            "size_n": ngram.size_n, "size_m": draft_length(method), "min_hits": ngram.min_hits,
-        }
-    elif method.kind is not MethodKind.NONE:
-        draft = draft_options(method)
-        settings["draft"] = {
-            "path": cell.draft_path if method.kind is MethodKind.DRAFT else cell.model.mtp,
-            "n_max": draft_length(method), "n_min": draft.n_min, "p_min": draft.p_min,
-            "probabilistic": draft.acceptance == "probabilistic",
-        }
+    for drafter in drafters(method):
+        if drafter.ngram is not None:
+            settings.setdefault("ngrams", {})[drafter.name] = ngram_settings(drafter)
+        else:
+            draft = draft_options(method)
+            settings["draft"] = {
+                "path": head_path(method, cell.draft_path, cell.model.mtp),
+                "n_max": drafter.length,
+                "n_min": draft.n_min,
+                "p_min": draft.p_min,
+                "probabilistic": draft.acceptance == "probabilistic",
+            }
+    wanted = speculative_options(method)
+    if wanted is not None and wanted.synthetic:
+        settings["synthetic"] = {"length": wanted.synth_len, "rates": wanted.synth_rates}
     return settings
 
 

@@ -14,11 +14,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adapters._mlx_conditions import all_conditions, neutral_penalties
+from adapters import _mlx_replay
+from adapters._mlx_conditions import all_conditions
+from adapters._mlx_memory import MlxMemory
 from adapters._mlx_model_files import refuse_files
 from adapters._mlx_observations import baseline, common, problems, speculative, word_of_end
 from adapters._mlx_protocol import STEP, Done, Probed, find_ready, read_done, requested_seed
 from adapters._mlx_rounds import Round, split_rounds
+from adapters._mlx_support import claim, refuse_method, refuse_sampling
 from orchestrator.schema.adapter import (
     Adapter,
     Arrival,
@@ -33,7 +36,6 @@ from orchestrator.schema.adapter import (
     Probe,
     ProbeOutput,
     Refusal,
-    Rule,
     Shape,
     Step,
     TrialSpec,
@@ -44,13 +46,14 @@ from orchestrator.schema.capture import SessionCapture, TrialCapture
 from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
 from orchestrator.schema.errors import CaptureError
 from orchestrator.schema.observation import Observation
+from orchestrator.schema.replay import Ranked, ReplaySpec, Width
 from orchestrator.schema.status import Status
 
 WORKER = Path(__file__).resolve().parent / "workers" / "mlx_lm_worker.py"
 CONFIG_FILE = "mlx_lm_worker.json"
-CHECKED_VERSIONS = frozenset({"0.32.2"})
-"""Versions of mlx-lm whose acceptance rule was read in the source and measured."""
 PACKAGES = "'mlx-lm==0.32.2' 'mlx[cpu]==0.32.4'"
+PHASES = "phases"
+"""The phase of a trial that is to be instrumented."""
 ISOLATED = ("-I", "-X", "utf8")
 """No user site, no ``PYTHON*`` variables, no folder of ours on the path: the engine's own environment alone."""
 PROBE_CODE = (
@@ -84,7 +87,7 @@ class NoOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class MlxLm:
+class MlxLm(MlxMemory):
     """The adapter; see :class:`orchestrator.schema.adapter.Adapter`."""
 
     name = "mlx_lm"
@@ -95,6 +98,8 @@ class MlxLm:
     engine_options: type[BaseModel] = Options
     method_options: Mapping[MethodKind, type[BaseModel]] = {MethodKind.NONE: NoOptions, MethodKind.DRAFT: NoOptions}
     always_drafts = frozenset({MethodKind.DRAFT})
+    phase_methods = frozenset({MethodKind.DRAFT})
+    scoring_width = Width.BATCHED
 
     def probe_commands(self, config: EngineConfig) -> tuple[Probe, ...]:
         """One import of the engine by its own interpreter."""
@@ -127,25 +132,12 @@ class MlxLm:
             reason = f"engines.{cell.engine.name}.options: {err.errors()[0]['msg']}"
             return Refusal(Status.UNSUPPORTED, reason, "correct the options in the matrix")
         return (
-            _refuse_method(cell) or _refuse_sampling(cell) or refuse_files(cell, options.kv_bits, options.kv_group_size)
+            refuse_method(cell) or refuse_sampling(cell) or refuse_files(cell, options.kv_bits, options.kv_group_size)
         )
 
     def exactness(self, cell: Cell, identity: EngineIdentity) -> Claim:
-        """Match of the target's own choice; with penalties a draft changes which tokens they see."""
-        by = "mlx-lm 0.32.2 source, measured"
-        if cell.method.kind is MethodKind.NONE:
-            return Claim(Rule.NONE, exact=True, by=by, note="no speculation")
-        rule = Rule.GREEDY_MATCH if cell.sampling.greedy else Rule.SAMPLE_MATCH
-        if identity.version not in CHECKED_VERSIONS:
-            found = identity.version or "of unknown version"
-            return Claim(rule, exact=None, by=by, note=f"the rule was checked at 0.32.2, this engine is {found}")
-        if not neutral_penalties(cell.sampling):
-            note = (
-                "with a draft the penalties do not see the prompt but for its last token, without one they do: the "
-                "two distributions differ"
-            )
-            return Claim(rule, exact=False, by=by, note=note)
-        return Claim(rule, exact=True, by=by, note="a draft token is emitted only where it is the target's own choice")
+        """Match of the target's own choice, where nothing makes a verify pass sample otherwise than single passes."""
+        return claim(cell, identity.version)
 
     def launch(self, cell: Cell, context: LaunchContext) -> Launch:
         """The worker, by the engine's own interpreter, with its settings in a file."""
@@ -188,10 +180,14 @@ class MlxLm:
                 "repeat_penalty": asked.repeat_penalty,
                 "presence_penalty": asked.presence_penalty,
                 "frequency_penalty": asked.frequency_penalty,
+                "xtc_probability": asked.xtc_probability,
+                "xtc_threshold": asked.xtc_threshold,
                 "seed": trial.seed,
             },
             "eos": cell.workload.eos.value,
         }
+        if trial.phase == PHASES:
+            message["phases"] = True
         return (WorkerStep(STEP, message),)
 
     def arrivals(self, cell: Cell, capture: TrialCapture) -> Arrivals | None:
@@ -239,6 +235,14 @@ class MlxLm:
         words = {name: str(value) for name, value in options.model_dump().items()}
         return all_conditions(cell, requested_seed(capture.steps[STEP]), done, words)
 
+    def replay_steps(self, cell: Cell, spec: ReplaySpec) -> tuple[Step, ...]:
+        """One request that ranks the whole text."""
+        return _mlx_replay.replay_steps(cell, spec)
+
+    def parse_replay(self, cell: Cell, spec: ReplaySpec, capture: TrialCapture) -> tuple[Ranked, ...]:  # noqa: ARG002
+        """What the target ranks at each place; raises ``CaptureError`` on an incomplete answer."""
+        return _mlx_replay.parse_replay(spec, capture)
+
 
 def _python(config: EngineConfig) -> str:
     return config.python or sys.executable
@@ -262,38 +266,6 @@ def _last_words(output: ProbeOutput | None) -> str:
         return output.error
     lines = [line for line in output.stderr.splitlines() if line.strip()]
     return lines[-1].strip() if lines else f"exit status {output.exit_code}"
-
-
-def _refuse_method(cell: Cell) -> Refusal | None:
-    method = cell.method
-    if cell.engine.binary is not None:
-        reason = "mlx_lm is a Python package, not a binary"
-        return Refusal(Status.UNSUPPORTED, reason, f"name its interpreter: engines.{cell.engine.name}.python")
-    if method.kind is MethodKind.MTP:
-        reason = "mlx-lm drops a model's MTP weights when it loads, and has no MTP drafter"
-        return Refusal(Status.UNSUPPORTED, reason, "measure a draft model instead, or MTP with another engine")
-    if method.kind is MethodKind.NGRAM:
-        return Refusal(Status.UNSUPPORTED, "mlx-lm has no n-gram drafter", "measure a draft model instead")
-    if method.kind is MethodKind.DRAFT and (method.n_max is None or method.n_max < 1):
-        reason = f"method {method.name}: n_max is {method.n_max}, a draft has at least 1 token"
-        return Refusal(Status.UNSUPPORTED, reason, f"set methods.{method.name}.n_max")
-    if method.kind is MethodKind.DRAFT and cell.draft_path is None:
-        reason = f"model {cell.model.name} names no draft {method.draft!r} for this engine"
-        return Refusal(Status.UNSUPPORTED, reason, f"add it under models.{cell.model.name}.drafts")
-    return None
-
-
-def _refuse_sampling(cell: Cell) -> Refusal | None:
-    asked = cell.sampling
-    if not asked.greedy and not 0 < asked.top_p <= 1:
-        reason = f"top_p {asked.top_p:g}: mlx-lm takes values from 0 to 1, and reads 0 as off"
-        return Refusal(Status.UNSUPPORTED, reason, "set top_p to 1, which means off")
-    if not asked.greedy and not 0 <= asked.min_p <= 1:
-        return Refusal(Status.UNSUPPORTED, f"min_p {asked.min_p:g} is not between 0 and 1", "set min_p to 0, off")
-    if asked.repeat_penalty <= 0:
-        reason = f"repeat_penalty {asked.repeat_penalty:g}: mlx-lm reads 0 as off and refuses less"
-        return Refusal(Status.UNSUPPORTED, reason, "set repeat_penalty to 1, which means off")
-    return None
 
 
 ADAPTER: Adapter = MlxLm()

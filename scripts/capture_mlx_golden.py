@@ -13,8 +13,9 @@ import dataclasses
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
@@ -49,9 +50,12 @@ class Wanted:
     tokens: int = 32
     eos: EosPolicy = EosPolicy.MASK
     launched: Method | None = None
+    phase: str = "measured"
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 PENALISED = dataclasses.replace(GREEDY, name="penalised", repeat_penalty=1.1)
+XTC = dataclasses.replace(WARM, name="xtc", xtc_probability=0.5, xtc_threshold=0.1)
 IMPOSSIBLE = dataclasses.replace(WARM, name="impossible", top_k=5000)
 CASES: dict[str, Wanted] = {
     "none": Wanted(NONE),
@@ -64,6 +68,10 @@ CASES: dict[str, Wanted] = {
     "draft-t08": Wanted(drafting(4), WARM, eos=EosPolicy.CONTINUE),
     "draft-penalties": Wanted(drafting(2), PENALISED),
     "draft-one-token": Wanted(drafting(4), tokens=1),
+    "draft-longer-than-answer": Wanted(drafting(16), tokens=6, eos=EosPolicy.CONTINUE),
+    "draft-phases": Wanted(drafting(4), phase="phases"),
+    "draft-quantised-cache": Wanted(drafting(4), options={"kv_bits": 8, "kv_group_size": 32}),
+    "draft-xtc": Wanted(drafting(2), XTC, eos=EosPolicy.CONTINUE),
     "baseline-speculates": Wanted(NONE, launched=drafting(4)),
     "request-refused": Wanted(NONE, IMPOSSIBLE),
 }
@@ -81,11 +89,17 @@ def capture(name: str, wanted: Wanted) -> None:
     """Runs one session of one trial and writes the case."""
     target, draft = resolve("tiny-target-f16"), resolve("tiny-draft-f16")
     cell = make_cell(
-        target, draft, method=wanted.method, sampling=wanted.sampling, tokens=wanted.tokens, eos=wanted.eos
+        target,
+        draft,
+        method=wanted.method,
+        sampling=wanted.sampling,
+        tokens=wanted.tokens,
+        eos=wanted.eos,
+        **wanted.options,
     )
     launched = dataclasses.replace(cell, method=wanted.launched) if wanted.launched is not None else cell
     with tempfile.TemporaryDirectory() as scratch, mlx_session(launched, Path(scratch)) as session:
-        session.trial(wanted.prompt, seed=5, cell=launched)
+        session.trial(wanted.prompt, seed=5, cell=launched, phase=wanted.phase)
         events, stdout, stderr = "".join(session.lines), session.process.stdout, session.process.stderr
         trial = session.specs[0]
     shown = dataclasses.replace(

@@ -9,6 +9,6 @@ if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (
   exit 2
 fi
 extras="llama-cpp,mlx"
-[ "${1:-}" = "--dev" ] && extras="$extras,dev"
+[ "${1:-}" = "--dev" ] && extras="$extras,serve,dev"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[$extras]"

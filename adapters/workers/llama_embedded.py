@@ -111,8 +111,10 @@ def parameters(engine: Any, settings: dict[str, Any]) -> Any:
 def speculation(engine: Any, params: Any, settings: dict[str, Any]) -> None:
     """Set the drafter; with ``none`` the list is empty of drafters, whatever the wheel's default is."""
     speculative, kinds = params.speculative, engine.common_speculative_type
-    name = "COMMON_SPECULATIVE_TYPE_" + settings["spec_type"].upper().replace("-", "_")
-    speculative.types = [getattr(kinds, name)]
+    speculative.types = [
+        getattr(kinds, "COMMON_SPECULATIVE_TYPE_" + name.upper().replace("-", "_"))
+        for name in settings["spec_type"].split(",")
+    ]
     draft = settings.get("draft")
     if draft is not None:
         speculative.draft.n_max = draft["n_max"]
@@ -123,11 +125,15 @@ def speculation(engine: Any, params: Any, settings: dict[str, Any]) -> None:
             speculative.draft.mparams.path = draft["path"]
         for threads in (speculative.draft.cpuparams, speculative.draft.cpuparams_batch):
             set_threads(threads, settings["threads"])
-    ngram = settings.get("ngram")
-    if ngram is not None:
-        speculative.ngram_simple.size_n = ngram["size_n"]
-        speculative.ngram_simple.size_m = ngram["size_m"]
-        speculative.ngram_simple.min_hits = ngram["min_hits"]
+    for name, told in settings.get("ngrams", {}).items():
+        drafter = getattr(speculative, name.replace("-", "_"))
+        for key, value in told.items():
+            setattr(drafter, key, value)
+    synthetic = settings.get("synthetic")
+    if synthetic is not None and synthetic["length"] is not None:
+        speculative.synth_len = synthetic["length"]
+    if synthetic is not None and synthetic["rates"] is not None:
+        speculative.synth_rates = synthetic["rates"]
 
 
 def set_threads(threads: Any, count: int | None) -> None:

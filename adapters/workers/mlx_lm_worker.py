@@ -2,11 +2,11 @@
 
 Started by absolute path as ``python mlx_lm_worker.py CONFIG`` with the standard library, mlx and mlx_lm alone.
 ``CONFIG`` is a JSON file: ``target`` and ``draft`` (a folder, or ``null``), ``dtype``, ``kv_bits``, ``kv_group_size``,
-``prefill_step_size``.
+``prefill_step_size``. A request with ``"phases": true`` is an instrumented repeat (``mlx_lm_phases.py``).
 
 After loading it says ``{"event": "ready", …}`` once, or ``{"event": "refused", "status": …, "reason": …}`` and
-ends with status 3. Each request ``{"op": "generate", …}`` is answered by one line, ``{"event": "done", …}`` or
-``{"event": "error", …}``, and nothing is printed while it runs. Times are seconds of ``time.perf_counter``, which all
+ends with status 3. Each request ``{"op": "generate", …}``, or ``{"op": "score", …}`` (see ``mlx_lm_scoring.py``), is
+answered by one line, ``{"event": "done", …}`` or ``{"event": "error", …}``, and nothing is printed while it runs. Times are seconds of ``time.perf_counter``, which all
 processes of a machine share.
 """
 
@@ -14,7 +14,9 @@ processes of a machine share.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -86,8 +88,10 @@ def answer(session: Session, line: str) -> dict[str, Any]:
     try:
         request = json.loads(line)
         trial = request.get("trial")
+        if request.get("op") == "score":
+            return {"event": "done", "trial": trial, **beside("mlx_lm_scoring").score(session, request)}
         if request.get("op") != "generate":
-            message = f"unknown op {request.get('op')!r}; this worker knows generate"
+            message = f"unknown op {request.get('op')!r}; this worker knows generate and score"
             return {"event": "error", "trial": trial, "kind": "refused", "type": "protocol", "message": message}
         return {"event": "done", "trial": trial, **session.generate(request)}
     except Refused as refusal:
@@ -95,6 +99,19 @@ def answer(session: Session, line: str) -> dict[str, Any]:
     except Exception as err:  # noqa: BLE001  (the trial boundary)
         traceback.print_exc()
         return {"event": "error", "trial": trial, "kind": "exception", "type": type(err).__name__, "message": str(err)}
+
+
+def beside(name: str) -> Any:
+    """A file of ours beside this one; the interpreter is isolated and does not look here by itself."""
+    if name not in sys.modules:
+        path = Path(__file__).resolve().parent / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise Refused("failed", f"{path} cannot be loaded; reinstall specmatrix")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name]
 
 
 class Session:
@@ -117,7 +134,7 @@ class Session:
             # ``mlx_lm.generate`` as an attribute is a function of that name.
             self.generation = importlib.import_module("mlx_lm.generate")
             self.samplers = importlib.import_module("mlx_lm.sample_utils")
-            caches = importlib.import_module("mlx_lm.models.cache")
+            self.caches = caches = importlib.import_module("mlx_lm.models.cache")
         except ImportError as err:
             raise Refused("unavailable", f"{sys.executable} cannot import mlx_lm: {err}") from err
         imported = time.perf_counter()
@@ -214,11 +231,12 @@ class Session:
         started = time.perf_counter()
         ids = self._prompt_ids(request)
         self._refuse_full_window(len(ids), limit, drafted)
-        last: Any = None
-        for last in generation.stream_generate(self.model, self.tokenizer, ids, **arguments):
-            rows.append((int(last.token), time.perf_counter(), bool(last.from_draft)))
-            pieces.append(last.text)
-        ended = time.perf_counter()
+        with self._phases(request, arguments, len(ids)) as (model, stopwatch):
+            last: Any = None
+            for last in generation.stream_generate(model, self.tokenizer, ids, **arguments):
+                rows.append((int(last.token), time.perf_counter(), bool(last.from_draft)))
+                pieces.append(last.text)
+            ended = time.perf_counter()
         # Without a draft one more pass is under way, of which nobody waits for the result.
         self._drain()
         idle = time.perf_counter()
@@ -239,7 +257,25 @@ class Session:
             "end_of_text_ids": sorted(self.end_of_text),
             **self.versions,
             "effective": self._effective(request, arguments),
+            **({} if stopwatch is None else {"phases": stopwatch.read(rows[-1][1])}),
         }
+
+    @contextlib.contextmanager
+    def _phases(self, request: dict[str, Any], arguments: dict[str, Any], prompt: int) -> Iterator[tuple[Any, Any]]:
+        """The target to run, and the stopwatch of an instrumented repeat; in any other request nothing is changed."""
+        if not request.get("phases"):
+            yield self.model, None
+            return
+        if not request["num_draft_tokens"]:
+            raise Refused("unsupported", "without a draft there are no phases to time")
+        stopwatch = beside("mlx_lm_phases").Stopwatch(self.mx, prompt)
+        arguments["draft_model"] = stopwatch.draft(self.draft)
+        trim = self.generation.trim_prompt_cache
+        self.generation.trim_prompt_cache = stopwatch.trim(trim)
+        try:
+            yield stopwatch.target(self.model), stopwatch
+        finally:
+            self.generation.trim_prompt_cache = trim
 
     def _drain(self) -> None:
         """Waits until the device is idle: generation has a stream of its own, which a bare synchronize leaves out."""
@@ -273,6 +309,8 @@ class Session:
                 top_p=sampling["top_p"],
                 min_p=sampling["min_p"],
                 top_k=sampling["top_k"],
+                xtc_probability=sampling["xtc_probability"],
+                xtc_threshold=sampling["xtc_threshold"],
             ),
         }
         processors = self._processors(sampling, mask=request["eos"] == "mask")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from orchestrator import __version__
+from orchestrator.cli import completion
 
 app = typer.Typer(
     name="specmatrix",
@@ -22,7 +23,10 @@ app = typer.Typer(
 
 MatrixOption = Annotated[Path, typer.Option("--matrix", "-m", help="The matrix file.")]
 ReportsOption = Annotated[Path, typer.Option("--reports", help="Where runs land.")]
-RunOption = Annotated[Path | None, typer.Option("--run", help="A run directory; the newest one if not given.")]
+RunOption = Annotated[
+    Path | None,
+    typer.Option("--run", help="A run directory; the newest one if not given.", autocompletion=completion.runs),
+]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Unavailable and unsupported cells fail too.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Each trial, with the engine's last log line.")]
 MATRIX, REPORTS = Path("matrix.yaml"), Path("reports")
@@ -62,7 +66,10 @@ def plan(
     matrix: MatrixOption = MATRIX,
     reports: ReportsOption = REPORTS,
     run: RunOption = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Cells by id or glob.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Cells by id or glob.", autocompletion=completion.cells_of_matrix),
+    ] = None,
     new: Annotated[bool, typer.Option("--new", help="As for a new run directory.")] = False,
 ) -> None:
     """Show what `run` would measure: cells, sets in order, sessions and estimated time."""
@@ -76,7 +83,12 @@ def run(
     matrix: MatrixOption = MATRIX,
     reports: ReportsOption = REPORTS,
     run: RunOption = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Cells by id or glob; baselines come along.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="Cells by id or glob; baselines come along.", autocompletion=completion.cells_of_matrix
+        ),
+    ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new run directory instead of going on.")] = False,
     strict: StrictOption = False,
     verbose: VerboseOption = False,
@@ -89,7 +101,10 @@ def run(
 
 @app.command()
 def rerun(
-    cells: Annotated[list[str] | None, typer.Argument(help="Cell ids or globs (* crosses /).")] = None,
+    cells: Annotated[
+        list[str] | None,
+        typer.Argument(help="Cell ids or globs (* crosses /).", autocompletion=completion.cells_of_matrix),
+    ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Every cell that failed.")] = False,
     matrix: MatrixOption = MATRIX,
     reports: ReportsOption = REPORTS,
@@ -116,16 +131,61 @@ def report(
     reports: ReportsOption = REPORTS,
     run: RunOption = None,
     language: Annotated[str | None, typer.Option("--language", help="en or ko; the matrix's if not given.")] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="html, md, json, csv or parquet, also several; all but md if not given."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file, or the folder for several formats.")
+    ] = None,
 ) -> None:
     """Write report.html, summary.json, metrics.csv and metrics.parquet anew from a run's records."""
     from orchestrator.cli.commands import write_reports
 
-    write_reports(reports, run, language)
+    write_reports(reports, run, language, formats or [], output)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="The earlier run directory.", autocompletion=completion.runs)],
+    after: Annotated[Path, typer.Argument(help="The later run directory.", autocompletion=completion.runs)],
+    form: Annotated[str, typer.Option("--format", help="text, json, md or html.")] = "text",
+    language: Annotated[str, typer.Option("--language", help="en or ko.")] = "en",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the terminal.")] = None,
+) -> None:
+    """Compare two runs cell by cell: what must agree is refused by name, what changed stands beside its effect."""
+    from orchestrator.cli.compare import compare as compare_two
+
+    raise typer.Exit(compare_two(before, after, form, language, output))
+
+
+@app.command()
+def serve(
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="A run directory; the newest one if not given.", autocompletion=completion.runs),
+    ] = None,
+    reports: ReportsOption = REPORTS,
+    matrix: Annotated[
+        Path | None, typer.Option("--matrix", "-m", help="The run's matrix, for re-runs; as recorded if not given.")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="A loopback address; no other is served.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
+    language: Annotated[str | None, typer.Option("--language", help="en or ko; the matrix's if not given.")] = None,
+) -> None:
+    """Watch a run in the browser while it goes on, on this machine only; one cell can be measured again from there."""
+    from orchestrator.cli.workspace import open_run
+    from orchestrator.serve.server import serve as serve_run
+
+    directory = open_run(run, reports)
+    serve_run(directory, host=host, port=port, matrix=matrix, language=language, say=typer.echo)
 
 
 @app.command()
 def show(
-    cell: Annotated[str, typer.Argument(help="A cell id, or a glob that names one.")],
+    cell: Annotated[
+        str, typer.Argument(help="A cell id, or a glob that names one.", autocompletion=completion.cells_of_run)
+    ],
     reports: ReportsOption = REPORTS,
     run: RunOption = None,
 ) -> None:
@@ -141,3 +201,28 @@ def engines(matrix: MatrixOption = MATRIX, reports: ReportsOption = REPORTS) -> 
     from orchestrator.cli.commands import show_engines
 
     show_engines(matrix, reports)
+
+
+@app.command()
+def pin(
+    engines: Annotated[
+        list[str] | None, typer.Argument(help="Engines of the matrix; all that are found if not given.")
+    ] = None,
+    matrix: MatrixOption = MATRIX,
+    reports: ReportsOption = REPORTS,
+) -> None:
+    """Write the versions found on this machine into the matrix as pins; nothing else in the file changes."""
+    from orchestrator.cli.pin import pin_engines
+
+    pin_engines(matrix, reports, engines or [])
+
+
+@app.command()
+def selftest(
+    matrix: MatrixOption = MATRIX,
+    keep: Annotated[Path | None, typer.Option("--keep", help="A new folder for the evidence.")] = None,
+) -> None:
+    """Corrupt a real engine's stream in known ways, and show which faults are caught at the current settings."""
+    from orchestrator.cli.selftest import run_selftest
+
+    raise typer.Exit(run_selftest(matrix, keep))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from orchestrator.cli.checks import expected_checks, print_check, print_check_fates, print_check_states
+from orchestrator.cli.memory import print_memory
 from orchestrator.cli.tables import plain, status_counts, table
 from orchestrator.cli.workspace import Workspace, newest_run, open_run, open_workspace
 from orchestrator.matrix.template import SCHEMA, template_text
@@ -54,6 +56,8 @@ def check_matrix(matrix: Path, reports: Path, *, strict: bool) -> int:
             why = ". ".join(part for part in (fate.refusal.reason, fate.refusal.remedy) if part)
             rows.append((fate.cell.id, STATUS_RULES[fate.refusal.status].word, fate.claim.rule.value, why))
     console.print(table("Cells", ("cell", "fate", "acceptance rule claimed", "why"), rows))
+    print_memory(console, workspace)
+    print_check_fates(console, workspace)
     for cell, reason in workspace.expansion.not_formed:
         console.print(plain(f"not formed: {cell}: {reason}"))
     refused = sum(fate.refusal is not None for fate in workspace.survey.fates.values())
@@ -76,12 +80,17 @@ def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str]
         workspace.expansion.blocks, workspace.survey.fates, index, workspace.matrix.run, selected=selected, again=False
     )
     console = Console()
-    if not attempts:
+    checks = expected_checks(workspace, index, earlier, selected)
+    if not attempts and not checks:
         console.print("nothing to measure: every selected cell is measured, failed, or cannot be measured here")
         return
     for attempt in attempts:
         rows = [(one.set_index + 1, " → ".join(_short(cell.id) for cell in one.cells)) for one in attempt.sets]
         console.print(table(f"{attempt.block} · attempt {attempt.attempt}", ("set", "order"), rows))
+    for line in checks:
+        console.print(plain(line))
+    if not attempts:
+        return
     sessions = sum(attempt.sessions for attempt in attempts)
     per_session = workspace.matrix.run.trials + workspace.matrix.run.warmup
     console.print(plain(f"{sessions} sessions, at most {sessions * per_session} requests, warm-ups included"))
@@ -125,18 +134,36 @@ def show_status(reports: Path, run: Path | None) -> None:
     ]
     console = Console()
     console.print(table(f"{directory.path}", ("cell", "status", "sets", "attempt", "reason"), rows))
+    print_check_states(console, index)
     console.print(plain(status_counts(index)))
     if directory.holder is not None:
         pid, since = directory.holder.pid, directory.holder.since_utc
         console.print(plain(f"running now (process {pid} since {since}): cells shown as aborted are being measured"))
 
 
-def write_reports(reports: Path, run: Path | None, language: str | None) -> None:
-    """Writes the report of a run anew."""
+def write_reports(
+    reports: Path, run: Path | None, language: str | None, formats: Sequence[str], output: Path | None
+) -> None:
+    """Writes the report of a run anew: page and data, or the formats that were asked for.
+
+    Raises:
+        SpecmatrixError: a format that there is not, or a place without a format.
+    """
+    from orchestrator.report.formats import Format, write_formats
     from orchestrator.report.write import write_report
 
+    known = [one.value for one in Format]
+    unknown = [one for one in formats if one not in known]
+    if unknown:
+        raise SpecmatrixError(f"--format {unknown[0]}: there are {', '.join(known)}")
+    if output is not None and not formats:
+        raise SpecmatrixError("--output wants a format: --format html, for instance")
     directory = open_run(run, reports)
-    Console().print(plain(f"report {write_report(directory.path, language)}"), soft_wrap=True)
+    if not formats:
+        Console().print(plain(f"report {write_report(directory.path, language)}"), soft_wrap=True)
+        return
+    for path in write_formats(directory.path, [Format(one) for one in formats], language, output):
+        Console().print(plain(f"wrote {path}"), soft_wrap=True)
 
 
 def show_cell(pattern: str, reports: Path, run: Path | None) -> None:
@@ -150,9 +177,12 @@ def show_cell(pattern: str, reports: Path, run: Path | None) -> None:
 
     directory = open_run(run, reports)
     index = Index.build(directory.records())
-    ids = matching_ids(tuple(index.cells), [pattern])
+    ids = matching_ids((*index.cells, *index.checks), [pattern])
     if len(ids) > 1:
         raise SelectionError(f"{pattern!r} names {len(ids)} cells: {', '.join(ids)}; show takes one")
+    if ids[0] in index.checks:
+        print_check(Console(), index, ids[0])
+        return
     _print_cell(Console(), directory.path, index.cells[ids[0]])
 
 

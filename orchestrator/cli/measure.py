@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from orchestrator.schema.cell import Cell
+    from orchestrator.schema.cell import Cell, CheckCell
 
 
 def measure(
@@ -46,8 +46,8 @@ def measure_again(
         raise StoreError(f"{reports}: no run of matrix {workspace.matrix.name!r} yet; start with `specmatrix run`")
     directory = RunDirectory.open(path)
     if failed:
-        known = {cell.id for cell in workspace.cells}
-        patterns = [cell for cell in select_failed(Index.build(directory.records()).cells) if cell in known]
+        known, found = {cell.id for cell in workspace.select(())}, Index.build(directory.records())
+        patterns = [cell for cell in select_failed((*found.cells.values(), *found.checks.values())) if cell in known]
         if not patterns:
             Console().print("no cell of this run failed")
             return 0
@@ -58,7 +58,7 @@ def measure_again(
 def _measure(
     workspace: Workspace,
     directory: RunDirectory,
-    selected: Sequence[Cell],
+    selected: Sequence[Cell | CheckCell],
     patterns: Sequence[str],
     *,
     again: bool,
@@ -73,13 +73,14 @@ def _measure(
 
     index = Index.build(directory.records())
     page = write_report(directory.path)
-    chosen = {cell.id: index.cells[cell.id] for cell in selected}
+    states = {**index.cells, **index.checks}
+    chosen = {cell.id: states[cell.id] for cell in selected}
     _say_outcome(console, index, page)
     if interrupted:
         console.print("interrupted: what was measured is kept; the same command goes on from here")
         return EXIT_INTERRUPTED
     named = {pattern for pattern in patterns if pattern in chosen}
-    return exit_code(chosen, named, strict)
+    return exit_code(chosen.values(), named, strict)
 
 
 def _say_outcome(console: Console, index: Index, page: Path) -> None:

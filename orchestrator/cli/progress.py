@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Self
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from orchestrator.runner.events import CellGivenUp, RunStarted, Said, SessionDone, SessionStarted, TrialDone
+from orchestrator.runner.events import (
+    CellGivenUp,
+    PreciseEnough,
+    QueueGrew,
+    RunStarted,
+    Said,
+    SessionDone,
+    SessionStarted,
+    TrialDone,
+)
 from orchestrator.schema.status import STATUS_RULES, Status
 from orchestrator.schema.units import seconds
 from orchestrator.store.durations import expected_s
@@ -68,6 +77,12 @@ class ProgressView:
             case CellGivenUp():
                 self._queue = [cell for cell in self._queue if cell != event.cell]
                 self._say(f"  {event.cell}: left out of the {event.sessions_left_out} remaining sets")
+            case PreciseEnough():
+                self._queue = [cell for cell in self._queue if cell not in event.cells]
+                self._say(f"  {event.block}: precise enough, {event.sets_spared} sets spared ({event.why})")
+            case QueueGrew():
+                self._queue += event.queue
+                self._say(f"  {event.why}: {len(event.queue)} more sessions")
             case Said():
                 self._say(event.text)
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from orchestrator import __version__, registry
 from orchestrator.clock import utc_now
 from orchestrator.demo.export import resolve as resolve_demo
+from orchestrator.host.fit import Budget, budget
 from orchestrator.host.machine import facts
+from orchestrator.host.others import largest_others
+from orchestrator.host.unavailable import UnavailableError
 from orchestrator.matrix.expand import default_resolver, expand
 from orchestrator.matrix.load import load_matrix
 from orchestrator.matrix.select import select
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.matrix.types import Expansion, Matrix
-    from orchestrator.schema.cell import Cell
+    from orchestrator.schema.cell import Cell, CheckCell
 
 SCRATCH = ".specmatrix"
 """Beside the runs: hashes of model files, and what probes wrote."""
@@ -46,8 +49,8 @@ class Workspace:
         """Every cell, each block's baseline first and its twin last."""
         return self.expansion.cells
 
-    def job(self, selected: Sequence[Cell], *, again: bool) -> Job:
-        """A job for these cells."""
+    def job(self, selected: Sequence[Cell | CheckCell], *, again: bool) -> Job:
+        """A job for these cells and checks."""
         return Job(
             self.matrix,
             self.expansion,
@@ -57,9 +60,10 @@ class Workspace:
             again,
         )
 
-    def select(self, patterns: Sequence[str]) -> tuple[Cell, ...]:
-        """The cells that any pattern names; all of them without a pattern."""
-        return select(self.cells, patterns) if patterns else self.cells
+    def select(self, patterns: Sequence[str]) -> tuple[Cell | CheckCell, ...]:
+        """The cells and distribution checks that any pattern names; all of them without a pattern."""
+        everything = (*self.cells, *self.expansion.checks)
+        return select(everything, patterns) if patterns else everything
 
     def newest_run(self) -> Path | None:
         """The newest run of a matrix with this name, if there is one."""
@@ -78,7 +82,11 @@ class Workspace:
             self.matrix.text,
             facts(),
             shlex.join(["specmatrix", *sys.argv[1:]]),
-            {"matrix": self.matrix.name},
+            {
+                "matrix": self.matrix.name,
+                "environment": self.matrix.host.environment,
+                "largest_others": self.survey.host.get("largest_others", []),
+            },
         )
         return RunDirectory.create(self.reports / name, header)
 
@@ -97,8 +105,18 @@ def open_workspace(matrix_path: Path, reports: Path) -> Workspace:
     used = {cell.engine.name: cell.engine for cell in expansion.cells}
     configs = [used.get(name, config) for name, config in matrix.engines.items()]
     engines = survey_engines(configs, adapters, scratch)
-    fates = survey_cells(expansion.cells, engines, adapters, matrix.run, scratch)
-    return Workspace(matrix, expansion, Survey(engines, fates), reports)
+    room = _room(matrix)
+    fates = survey_cells(expansion.cells, engines, adapters, matrix.run, scratch, room)
+    host = {"budget": room.plain() if room is not None else None, "largest_others": largest_others()}
+    return Workspace(matrix, expansion, Survey(engines, fates, host), reports)
+
+
+def _room(matrix: Matrix) -> Budget | None:
+    """The machine's memory now; ``None`` where the system does not tell, and then no cell is judged by it."""
+    try:
+        return budget([item.bytes for item in matrix.host.reserve])
+    except UnavailableError:
+        return None
 
 
 def newest_run(reports: Path, matrix_name: str | None = None) -> Path | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.exactness import greedy
 from orchestrator.schema.result import CheckResult, GreedyIdentity, Verdict
 
@@ -14,10 +16,12 @@ def checks_of(
     identity: GreedyIdentity | None = None,
     seed: CheckResult | None = None,
     distribution: CheckResult | None = None,
+    beside: Sequence[CheckResult] = (),
     cross_scoring: CheckResult | None = None,
 ) -> tuple[CheckResult, ...]:
     """Greedy identity at temperature 0; above it the distribution check, and seed identity as information.
 
+    ``beside`` are what a distribution check says besides its verdict: seed-coupled equality and the like.
     A check that is owed and missing enters as ``not_tested``, so that no cell looks checked by leaving it out.
     """
     extra = (cross_scoring,) if cross_scoring is not None else ()
@@ -28,4 +32,4 @@ def checks_of(
     if distribution is None:
         words = "not tested: a distribution check needs many short generations, and none was asked for"
         distribution = CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words)
-    return (distribution, *((seed,) if seed is not None else ()), *extra)
+    return (distribution, *beside, *((seed,) if seed is not None else ()), *extra)

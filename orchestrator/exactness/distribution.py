@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.exactness.checks import DISTRIBUTION
-from orchestrator.exactness.prefix_tree import Tokens, TreeTest, tree_test
+from orchestrator.exactness.prefix_tree import DEPTH, Tokens, TreeTest, tree_test
 from orchestrator.schema.result import CheckResult, Verdict
 
 ALPHA = 0.01
@@ -65,22 +65,30 @@ class DistributionResult:
 
 
 def distribution_check(
-    contexts: Sequence[ContextSamples], *, skip: int = 0, alpha: float = ALPHA
+    contexts: Sequence[ContextSamples],
+    *,
+    skip: int = 0,
+    depth: int = DEPTH,
+    alpha: float = ALPHA,
+    alpha_on: float | None = None,
 ) -> DistributionResult:
     """The prefix-tree test of on against off over all contexts, Holm within each comparison.
 
     Args:
         contexts: samples of one cell and its baseline.
         skip: 1 where the first token comes from prefill and not from a verify round.
+        depth: tokens compared after them.
         alpha: of each of the three comparisons.
+        alpha_on: of on against off alone, where earlier looks have spent a part of ``alpha``.
     """
-    on = tuple(tree_test(one.on, one.off, skip=skip) for one in contexts)
-    again = tuple(tree_test(one.off_again, one.off, skip=skip) for one in contexts)
-    control = tuple(tree_test(one.control, one.off, skip=skip) for one in contexts)
+    own = alpha if alpha_on is None else alpha_on
+    on = tuple(tree_test(one.on, one.off, skip=skip, depth=depth) for one in contexts)
+    again = tuple(tree_test(one.off_again, one.off, skip=skip, depth=depth) for one in contexts)
+    control = tuple(tree_test(one.control, one.off, skip=skip, depth=depth) for one in contexts)
     # Holm may ask the first context for alpha ÷ contexts: the power stated is what is left then.
-    seen = [one.detectable(alpha / len(on)) for one in on if one.df]
+    seen = [one.detectable(own / len(on)) for one in on if one.df]
     detectable = max((one for one in seen if one is not None), default=None)
-    verdict, words = _judge(on, again, control, detectable, alpha)
+    verdict, words = _judge(on, again, control, detectable, alpha, own)
     return DistributionResult(CheckResult(DISTRIBUTION, verdict, words), on, again, control, detectable)
 
 
@@ -96,16 +104,19 @@ def _judge(
     control: Sequence[TreeTest],
     detectable: float | None,
     alpha: float,
+    alpha_on: float,
 ) -> tuple[Verdict, str]:
     p_on, p_again, p_control = (smallest_holm_p(tests) for tests in (on, again, control))
-    if p_on is None or p_again is None or p_control is None or detectable is None:
-        return Verdict.UNDERPOWERED, "too few generations share a prefix in both arms: nothing was compared"
-    fewest, nodes = min(one.per_arm for one in on), sum(one.nodes for one in on)
+    fewest, nodes = min((one.per_arm for one in on), default=0), sum(one.nodes for one in on)
     size = f"{fewest} generations per arm, {len(on)} contexts, {nodes} nodes"
-    if p_again < alpha:
-        return Verdict.UNDERPOWERED, f"the baseline differs from itself (p {p_again:.2g}; {size}): seeds or state leak"
-    if p_on < alpha:
+    if p_again is not None and p_again < alpha:
+        return Verdict.UNDERPOWERED, f"the baseline differs from itself (p {p_again:.2g}): seeds or state leak"
+    if p_on is None or p_again is None or detectable is None:
+        return Verdict.UNDERPOWERED, "too few generations share a prefix in both arms: nothing was compared"
+    if p_on < alpha_on:
         return Verdict.FAIL, f"next-token distributions differ (p {p_on:.2g}, Holm over contexts; {size})"
+    if p_control is None:
+        return Verdict.UNDERPOWERED, f"the negative control shares too few prefixes with the baseline ({size})"
     if p_control >= alpha:
         return Verdict.UNDERPOWERED, f"a lower temperature was not noticed either (p {p_control:.2g}; {size})"
     return Verdict.PASS, (

@@ -59,7 +59,7 @@ def greedy_identity(
         numerics_exact: both arms compute the same numbers whatever the batch (f32 on one CPU path, tested), so
             that an unexplained difference is a failure.
         replays: of divergences on the baseline.
-        jitter_nat: the engine's measured jitter for them.
+        jitter_nat: the limit from the engine's measured jitter for them.
     """
     off = by_prompt(outputs, frozenset({base_id} | ({twin_id} if twin_id else set())), first=base_id)
     references = {key: group[0] for key, group in off.items()}
@@ -79,7 +79,7 @@ def greedy_identity(
         control.same,
         control.compared,
         1000 * (count.compared - count.same) / count.tokens if count.tokens else None,
-        divergences,
+        tuple(one.told for one in judged),
         words,
     )
 

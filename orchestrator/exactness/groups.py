@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from orchestrator.exactness import seed
+from orchestrator.exactness import coupled, draft_directed, seed
 from orchestrator.schema.adapter import Claim, Rule
 from orchestrator.schema.result import CheckResult, Group, Placement, Verdict
 
-INFORMATIONAL = frozenset({seed.CHECK})
+INFORMATIONAL = frozenset({seed.CHECK, coupled.CHECK, draft_directed.CHECK})
 """Checks that are shown and decide nothing."""
 
 

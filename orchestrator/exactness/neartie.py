@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from orchestrator.schema.result import Divergence
 
 ASSUMED_JITTER_NAT = 0.1
 """Used, and called an assumption, where single-vs-batched jitter was not measured for the engine (``METHOD``)."""
+
+
+Top = tuple[tuple[int, float], ...]
+"""(token id, log-probability in nat), best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,35 @@ class Replay:
     prompt_id: str
     index: int
     prefix: tuple[int, ...]
-    top: tuple[tuple[int, float], ...]
+    top: Top
+
+
+JITTER_FACTOR = 3.0
+"""The places at which jitter is measured do not hold the worst of a whole run, and a flip picks the bad ones."""
+JITTER_FLOOR_NAT = 0.01
+"""The limit is never below it: in half precision two log-probabilities near −10 that differ by less may tie."""
+JITTER_PLACES = 8
+"""Fewer places than that measure nothing."""
+
+
+def jitter_limit(single: Sequence[Top], batched: Sequence[Top]) -> float | None:
+    """The gap up to which two tokens count as tied on this engine, nat; ``None`` where it was not measured.
+
+    The same places of one text are ranked with one token a pass and with the whole text in one pass. The jitter of a
+    place is the change of the distance between the two best tokens of the former.
+
+    Args:
+        single: by place, (token id, log-probability), best first.
+        batched: the same places in the same order.
+    """
+    moved = []
+    for one, other in zip(single, batched, strict=True):
+        there = dict(other)
+        if len(one) >= 2 and one[0][0] in there and one[1][0] in there:
+            moved.append(abs((one[0][1] - one[1][1]) - (there[one[0][0]] - there[one[1][0]])))
+    if len(moved) < JITTER_PLACES:
+        return None
+    return max(JITTER_FACTOR * max(moved), JITTER_FLOOR_NAT)
 
 
 class Tie(StrEnum):
@@ -39,11 +71,24 @@ class Tie(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Adjudication:
-    """The verdict on one divergence with its reason."""
+    """The verdict on one divergence with its reason; ``margin_nat`` and ``limit_nat`` where a replay told them."""
 
     divergence: Divergence
     tie: Tie
     sentence: str
+    margin_nat: float | None = None
+    limit_nat: float | None = None
+
+    @property
+    def told(self) -> Divergence:
+        """The divergence with the verdict written into it."""
+        return replace(
+            self.divergence,
+            tie=self.tie.value,
+            why=self.sentence,
+            margin_nat=self.margin_nat,
+            limit_nat=self.limit_nat,
+        )
 
 
 def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: float | None = None) -> Adjudication:
@@ -52,8 +97,8 @@ def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: fl
     Args:
         divergence: where on and off part.
         replays: made on the baseline; one for this prompt, index and prefix decides, others are ignored.
-        jitter_nat: the engine's measured single-vs-batched difference; ``None`` where it was not measured, and
-            then 0.1 nat is assumed and said so.
+        jitter_nat: the limit from the engine's measured single-vs-batched difference (:func:`jitter_limit`);
+            ``None`` where it was not measured, and then 0.1 nat is assumed and said so.
 
     Either order of the two counts: batching may have flipped the replay as well, and the gap is what bounds it.
     An output that merely ends earlier names no token at the place where they part, so it stays open.
@@ -72,11 +117,13 @@ def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: fl
     mine, theirs = divergence.cell_ids[index], divergence.baseline_ids[index]
     if theirs != best and (theirs != second or gap > limit):
         # The replay does not even give the baseline's own token: it ranked something else, or batching moves far.
-        return Adjudication(divergence, Tie.OPEN, f"{where}: the replay does not reproduce the baseline's own token")
+        words = f"{where}: the replay does not reproduce the baseline's own token"
+        return Adjudication(divergence, Tie.OPEN, words, gap, limit)
     if mine not in (best, second):
-        return Adjudication(divergence, Tie.DIVERGENT, f"{where}: not among the baseline's top two tokens")
+        words = f"{where}: not among the baseline's top two tokens"
+        return Adjudication(divergence, Tie.DIVERGENT, words, gap, limit)
     words = f"{where}: top two {gap:.3f} nat apart, {basis} jitter {limit:g} nat"
-    return Adjudication(divergence, Tie.NEAR_TIE if gap <= limit else Tie.DIVERGENT, words)
+    return Adjudication(divergence, Tie.NEAR_TIE if gap <= limit else Tie.DIVERGENT, words, gap, limit)
 
 
 def tally(adjudications: Sequence[Adjudication]) -> Mapping[Tie, int]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from orchestrator.matrix.presets import PRESETS
+from orchestrator.matrix.presets import PRESETS, PresetName
 from orchestrator.matrix.shape import (
     MTP_INSIDE,
     AxesShape,
+    ChecksShape,
     EngineShape,
     ExcludeShape,
     FilesShape,
@@ -23,7 +24,9 @@ from orchestrator.matrix.shape import (
 )
 from orchestrator.matrix.types import (
     BASELINE_METHOD,
+    Adaptive,
     Axes,
+    CheckSettings,
     Exclusion,
     HostSettings,
     ModelFiles,
@@ -70,6 +73,8 @@ def sampling(name: str, shape: SamplingShape) -> Sampling:
         repeat_penalty=shape.repeat_penalty,
         presence_penalty=shape.presence_penalty,
         frequency_penalty=shape.frequency_penalty,
+        xtc_probability=shape.xtc_probability,
+        xtc_threshold=shape.xtc_threshold,
     )
 
 
@@ -89,10 +94,26 @@ def run(shape: RunShape) -> RunSettings:
         order=shape.order,
         order_seed=shape.order_seed,
         cache=shape.cache,
-        twin=preset.twin if shape.twin is None else shape.twin,
+        # In a blocked order the twin is the canary, and there is no such order without one.
+        twin=shape.order == "blocked_with_canary" or (preset.twin if shape.twin is None else shape.twin),
+        phases=preset.phases if shape.phases is None else shape.phases,
         silence_timeout_s=shape.timeout.silence,
         total_timeout_s=shape.timeout.total,
         startup_timeout_s=shape.timeout.startup,
+        adaptive=Adaptive(shape.adaptive.half_width, shape.adaptive.max_sessions) if shape.adaptive else None,
+        confirm_winner=preset.confirm_winner if shape.confirm_winner is None else shape.confirm_winner,
+        force_fit=shape.force_fit,
+    )
+
+
+def checks(shape: ChecksShape, preset: PresetName) -> CheckSettings:
+    """The checks, with the preset's choice where none is written."""
+    wanted = PRESETS[preset].cross_scoring if shape.cross_scoring is None else shape.cross_scoring
+    return CheckSettings(
+        greedy_identity=shape.greedy_identity,
+        cross_scoring=wanted,
+        memory_trial=shape.memory_trial,
+        distribution=shape.distribution,
     )
 
 

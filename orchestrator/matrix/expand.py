@@ -9,7 +9,7 @@ from orchestrator.matrix.paths import default_resolver
 from orchestrator.matrix.product import MAX_POINTS, count, exclusion_of, product, refusal
 from orchestrator.matrix.references import is_prompt_file
 from orchestrator.matrix.types import BASELINE_METHOD, Block, Expansion, Matrix, Point
-from orchestrator.schema.cell import Cell, EngineConfig, ModelConfig, Workload
+from orchestrator.schema.cell import Cell, CheckCell, EngineConfig, ModelConfig, Workload
 from orchestrator.schema.errors import MatrixError
 
 __all__ = ["Expansion", "default_resolver", "expand", "resolved_engine"]
@@ -36,7 +36,7 @@ def expand(matrix: Matrix, resolve: Callable[[str], str]) -> Expansion:
     blocks = tuple(maker.block(baseline, members) for baseline, members in grouped.items())
     if maker.problems:
         raise MatrixError(tuple(dict.fromkeys(maker.problems)))
-    return Expansion(blocks, not_formed, excluded)
+    return Expansion(blocks, not_formed, excluded, _checks(matrix, blocks))
 
 
 def resolved_engine(engine: EngineConfig, resolve: Callable[[str], str]) -> EngineConfig:
@@ -77,6 +77,18 @@ def _points(matrix: Matrix) -> tuple[list[Point], tuple[tuple[str, str], ...], t
     if problems:
         raise MatrixError(tuple(dict.fromkeys(problems)))
     return list(kept), _told(not_formed), _told(excluded)
+
+
+def _checks(matrix: Matrix, blocks: tuple[Block, ...]) -> tuple[CheckCell, ...]:
+    preset = matrix.checks.distribution
+    if preset is None:
+        return ()
+    return tuple(
+        CheckCell(cell, block.baseline, preset)
+        for block in blocks
+        for cell in block.cells
+        if not cell.sampling.greedy
+    )
 
 
 def _told(points: dict[Point, str]) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ from orchestrator.matrix.explain import validated
 from orchestrator.matrix.references import check_references
 from orchestrator.matrix.sections import Sections, read_sections
 from orchestrator.matrix.shape import ChecksShape, HostShape, ReportShape, RunShape
-from orchestrator.matrix.types import CheckSettings, Inclusion, Matrix, OptionSchemas, Point
+from orchestrator.matrix.types import Inclusion, Matrix, OptionSchemas, Point
 from orchestrator.matrix.yaml_tree import Scalar
 from orchestrator.schema.cell import Method, MethodKind
 
@@ -69,7 +69,7 @@ def _matrix(
             Inclusion(build.axes(shape), document.where(("matrix", "include", index)))
             for index, shape in sections.include.items()
         ),
-        checks=CheckSettings(checks.greedy_identity),
+        checks=build.checks(checks, run.preset),
         language=report.language,
         method_options={key: _dumped(options) for key, options in method_options.items()},
         defaults=frozenset(_defaults(sections, (run, host, checks, report), engine_options, method_options)),

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: ``2min``, ``12GiB``."""
+"""Durations, sizes and shares as people write them: ``2min``, ``12GiB``, ``2 %``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from decimal import Decimal
 
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(h|min|s) ?)*[0-9]+(\.[0-9]+)?(h|min|s)$"
 SIZE_PATTERN = r"^[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+SHARE_PATTERN = r"^[0-9]+(\.[0-9]+)? ?%$"
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _BYTES = {
@@ -63,3 +64,23 @@ def size_bytes(value: object) -> int:
     if count < 1:
         raise ValueError("a size must be at least one byte")
     return count
+
+
+def share(value: object) -> float:
+    """A share of one: ``0.02``, ``2%``, ``2.5 %``.
+
+    Raises:
+        ValueError: anything else, or a share that is not above 0 and below 1.
+    """
+    hint = 'write it as "2%" or 0.02'
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"not a share; {hint}")  # noqa: TRY004  (pydantic reports only ValueError)
+    if isinstance(value, str):
+        if re.fullmatch(SHARE_PATTERN, value) is None:
+            raise ValueError(f"not a share; {hint}")
+        found = float(Decimal(value.rstrip("% ")) / 100)
+    else:
+        found = float(value)
+    if not 0 < found < 1:
+        raise ValueError(f"a share must be above 0 and below 1 (100 %); {hint}")
+    return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.matrix import build
 from orchestrator.matrix.document import listed, suggestion
+from orchestrator.matrix.presets import PRESETS
 from orchestrator.matrix.product import MAX_POINTS, count, exclusion_of, product, refusal
 from orchestrator.matrix.types import BASELINE_METHOD, Axes, Point
 from orchestrator.matrix.yaml_tree import Mapping, Sequence
@@ -15,7 +16,7 @@ from orchestrator.matrix.yaml_tree import Mapping, Sequence
 if TYPE_CHECKING:
     from orchestrator.matrix.document import Document, TreePath
     from orchestrator.matrix.sections import Sections
-    from orchestrator.matrix.shape import AxesShape, ExcludeShape
+    from orchestrator.matrix.shape import AxesShape, ExcludeShape, RunShape
 
 _SECTION_OF = {
     "engine": "engines",
@@ -36,6 +37,7 @@ def check_references(document: Document, sections: Sections, prompt_sets: Collec
     """
     _check_methods(document, sections)
     _check_order(document, sections)
+    _check_sampling(document, sections)
     if prompt_sets is not None:
         _check_prompts(document, sections, prompt_sets)
     axes_known = sections.axes is None or _check_names(document, ("matrix", "axes"), sections.axes, sections)
@@ -121,9 +123,36 @@ def _check_methods(document: Document, sections: Sections) -> None:
 
 def _check_order(document: Document, sections: Sections) -> None:
     run = sections.run
-    if run is not None and run.order == "abba" and run.sessions is not None and run.sessions % 2:
+    if run is None:
+        return
+    if run.order == "abba" and run.sessions is not None and run.sessions % 2:
         what = f"order abba needs an even number of sessions, {run.sessions} is odd; change it, or write order: random"
         document.fault(("run", "sessions"), what)
+    if run.order == "blocked_with_canary" and run.twin is False:
+        what = "in order blocked_with_canary the twin is the canary; take the key out, or choose another order"
+        document.fault(("run", "twin"), what)
+    _check_adaptive(document, run)
+
+
+def _check_adaptive(document: Document, run: RunShape) -> None:
+    if run.adaptive is None:
+        return
+    path: TreePath = ("run", "adaptive", "max_sessions")
+    most, least = run.adaptive.max_sessions, run.sessions or PRESETS[run.preset].sessions
+    if run.order == "blocked_with_canary":
+        what = "order blocked_with_canary completes all sets at its end and cannot stop early; choose one of the two"
+        document.fault(("run", "adaptive"), what)
+    elif run.order == "abba" and most % 2:
+        document.fault(path, f"order abba needs an even number of sessions, {most} is odd; change it")
+    if most < least:
+        document.fault(path, f"{most} is less than the {least} sessions that are measured in any case; write more")
+
+
+def _check_sampling(document: Document, sections: Sections) -> None:
+    for name, shape in sections.sampling.items():
+        if shape.temperature == 0 and shape.xtc_probability > 0:
+            what = "XTC takes the best token away, temperature 0 always takes it; set one of the two to mean what you want"
+            document.fault(("sampling", name, "xtc_probability"), what)
 
 
 def _check_prompts(document: Document, sections: Sections, prompt_sets: Collection[str]) -> None:

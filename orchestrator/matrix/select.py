@@ -6,15 +6,17 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator.schema.errors import SelectionError
 
 if TYPE_CHECKING:
-    from orchestrator.schema.cell import Cell
+    from orchestrator.schema.cell import Cell, CheckCell
+
+Chosen = TypeVar("Chosen", bound="Cell | CheckCell")
 
 
-def select(cells: Sequence[Cell], patterns: Sequence[str]) -> tuple[Cell, ...]:
+def select(cells: Sequence[Chosen], patterns: Sequence[str]) -> tuple[Chosen, ...]:
     """The cells that any pattern names, in the order of ``cells``, each once.
 
     Raises:

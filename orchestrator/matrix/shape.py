@@ -14,8 +14,15 @@ from orchestrator.matrix.presets import (
     DEFAULT_TOTAL_S,
     PresetName,
 )
-from orchestrator.matrix.quantities import DURATION_PATTERN, SIZE_PATTERN, duration_s, size_bytes
-from orchestrator.matrix.types import BASELINE_METHOD, CachePolicy, Environment, Language, Order
+from orchestrator.matrix.quantities import (
+    DURATION_PATTERN,
+    SHARE_PATTERN,
+    SIZE_PATTERN,
+    duration_s,
+    share,
+    size_bytes,
+)
+from orchestrator.matrix.types import BASELINE_METHOD, CachePolicy, DistributionCheck, Environment, Language, Order
 from orchestrator.schema.cell import EosPolicy
 
 MATRIX_VERSION = 1
@@ -47,6 +54,18 @@ Size = Annotated[
     int,
     BeforeValidator(size_bytes),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": SIZE_PATTERN}]}),
+]
+Share = Annotated[
+    float,
+    BeforeValidator(share),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                {"type": "string", "pattern": SHARE_PATTERN},
+            ]
+        }
+    ),
 ]
 
 
@@ -131,6 +150,13 @@ class MethodShape(Strict):
 class SamplingShape(Strict):
     """A sampling policy. All settings are sent with each request; the defaults switch a sampler off."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"temperature": {"const": 0}}},
+            "then": {"properties": {"xtc_probability": {"const": 0}}},
+        }
+    )
+
     temperature: float = Field(ge=0, le=100, description="0 takes the best token every time (greedy).")
     top_k: int = Field(default=0, ge=0, description="0: off.")
     top_p: float = Field(default=1.0, gt=0, le=1, description="1: off.")
@@ -138,6 +164,10 @@ class SamplingShape(Strict):
     repeat_penalty: float = Field(default=1.0, gt=0, le=100, description="1: off.")
     presence_penalty: float = Field(default=0.0, ge=-100, le=100, description="0: off.")
     frequency_penalty: float = Field(default=0.0, ge=-100, le=100, description="0: off.")
+    xtc_probability: float = Field(
+        default=0.0, ge=0, le=1, description="0: off. How often the likeliest tokens are excluded (XTC)."
+    )
+    xtc_threshold: float = Field(default=0.1, ge=0, le=0.5, description="XTC keeps the least likely token above this.")
     seed: int = Field(
         default=DEFAULT_SEED, ge=0, le=2**31 - 1, description="Start of the random numbers; requests derive theirs."
     )
@@ -162,6 +192,13 @@ class TimeoutShape(Strict):
     startup: Duration = Field(default=DEFAULT_STARTUP_S, description="Longest time until the engine is ready.")
 
 
+class AdaptiveShape(Strict):
+    """Goes on after `sessions` until the intervals are narrow enough, in whole sets."""
+
+    half_width: Share = Field(default=0.02, description="Wanted precision of the total wait: 2% or 0.02.")
+    max_sessions: int = Field(ge=4, le=1000, description="Stop there whatever the precision.")
+
+
 class RunShape(Strict):
     """How much is measured."""
 
@@ -181,11 +218,31 @@ class RunShape(Strict):
     warmup: int | None = Field(
         default=None, ge=0, le=1000, description="At most so many requests before them; kept, marked, not pooled."
     )
-    order: Order = Field(default="abba", description="How a cell and its baseline alternate.")
+    adaptive: AdaptiveShape | None = Field(
+        default=None, description="More sessions, up to a limit, until the wait is known within ±half_width."
+    )
+    order: Order = Field(
+        default="abba",
+        description="How a cell and its baseline alternate. blocked_with_canary, where loading is dear: all sessions "
+        "of a cell in a row, the baseline before and after the others.",
+    )
     order_seed: int = Field(default=DEFAULT_SEED, ge=0, le=2**31 - 1, description="Seed of the order `random`.")
     cache: CachePolicy = Field(default="cold", description="Prompt caches: cold, no request meets an earlier one's.")
     twin: bool | None = Field(
         default=None, description="Measure each baseline twice, to know the noise. Default: in standard and publish."
+    )
+    phases: bool | None = Field(
+        default=None,
+        description="Time drafting, verifying and rollback in an untimed repeat, where an engine allows it. "
+        "Default: in publish.",
+    )
+    confirm_winner: bool | None = Field(
+        default=None,
+        description="Where several cells of a block are faster, measure the best anew before it is called best. "
+        "Default: in publish.",
+    )
+    force_fit: bool = Field(
+        default=False, description="Measure also what cannot fit into memory by the prediction of `specmatrix check`."
     )
     timeout: TimeoutShape = Field(default_factory=TimeoutShape, description="When to give up.")
 
@@ -251,6 +308,20 @@ class ChecksShape(Strict):
     """Which checks of the answers are wanted."""
 
     greedy_identity: bool = Field(default=True, description="At temperature 0: the same tokens with and without?")
+    distribution: DistributionCheck | None = Field(
+        default=None,
+        description="Above temperature 0: the same distribution of answers? screen: 1 000 short generations per arm "
+        "and context, certify: 7 000. Each speculative cell gets a check, with the id of the cell and ~check.",
+    )
+    cross_scoring: bool | None = Field(
+        default=None,
+        description="The baseline scores both arms' texts token by token, untimed: finds in long texts what short ones "
+        "hide. Default: in publish.",
+    )
+    memory_trial: bool = Field(
+        default=False,
+        description="One untimed request per cell with weights read into memory instead of mapped: what a drafter adds.",
+    )
 
 
 class ReportShape(Strict):

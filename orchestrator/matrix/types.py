@@ -9,15 +9,16 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from orchestrator.schema.cell import Cell, EngineConfig, Method, MethodKind, Sampling, Workload
+from orchestrator.schema.cell import Cell, CheckCell, EngineConfig, Method, MethodKind, Sampling, Workload
 
 BASELINE_METHOD = "none"
 """The name of the built-in method without speculation."""
 
-Order = Literal["abba", "random"]
+Order = Literal["abba", "random", "blocked_with_canary"]
 CachePolicy = Literal["cold"]
 Environment = Literal["clean", "everyday"]
 Language = Literal["en", "ko"]
+DistributionCheck = Literal["screen", "certify"]
 
 
 class OptionSchemas(Protocol):
@@ -35,20 +36,38 @@ class OptionSchemas(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Measure until it is precise enough: whole sets, up to ``max_sessions`` of each cell.
+
+    Args:
+        half_width: wanted half-width of every interval that counts, as a ratio minus one (0.02 is ±2 %).
+        max_sessions: when to stop whatever the intervals are.
+    """
+
+    half_width: float
+    max_sessions: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunSettings:
     """How much is measured, in which order, and how long to wait.
 
     Args:
         preset: name of the preset that ``sessions``, ``trials``, ``warmup`` and ``twin`` came from unless written.
-        sessions: fresh processes per cell.
+        sessions: fresh processes per cell; with ``adaptive`` at least so many.
         trials: measured requests per session.
         warmup: at most so many requests before them, kept and marked.
-        order: how sessions of a block interleave; ``order_seed`` feeds ``random``.
+        order: how sessions of a block interleave; ``order_seed`` feeds ``random``. Under ``blocked_with_canary`` all
+            sessions of a cell run in a row, the baseline's first and its twin's last.
         cache: ``cold``: no request meets an earlier one's prompt cache.
         twin: whether each baseline is measured a second time beside itself (A/A).
         silence_timeout_s: seconds without a sign of life.
         total_timeout_s: seconds for one whole request.
         startup_timeout_s: seconds until the engine is ready.
+        phases: whether the last session of a cell repeats its requests instrumented, where the adapter can.
+        adaptive: when to stop early; ``None`` measures exactly ``sessions``.
+        confirm_winner: where several cells of a block are faster, measure the best anew before it is called best.
+        force_fit: measure cells whose memory cannot fit by the prediction.
     """
 
     preset: str
@@ -62,6 +81,15 @@ class RunSettings:
     silence_timeout_s: float
     total_timeout_s: float
     startup_timeout_s: float
+    phases: bool = False
+    adaptive: Adaptive | None = None
+    confirm_winner: bool = False
+    force_fit: bool = False
+
+    @property
+    def most_sessions(self) -> int:
+        """Sessions of each cell when nothing stops early."""
+        return self.sessions if self.adaptive is None else self.adaptive.max_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +110,19 @@ class HostSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """Which checks of the answers are wanted."""
+    """Which checks of the answers are wanted.
+
+    Args:
+        greedy_identity: at temperature 0, on against off token by token, differences adjudicated by replay.
+        cross_scoring: the baseline scores both arms' texts token by token.
+        memory_trial: one untimed request per cell with weights not mapped, for what a drafter adds to the memory.
+    """
 
     greedy_identity: bool
+    cross_scoring: bool = False
+    memory_trial: bool = False
+    distribution: DistributionCheck | None = None
+    """Size of the distribution check that every speculative cell above temperature 0 gets; ``None``: no check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +243,13 @@ class Expansion:
         blocks: in the order in which the matrix names them.
         not_formed: (id, reason) of points of the product that cannot be cells.
         excluded: (id, why) of points that ``exclude`` took out.
+        checks: the distribution checks of the blocks' speculative cells, where the matrix asks for them.
     """
 
     blocks: tuple[Block, ...]
     not_formed: tuple[tuple[str, str], ...]
     excluded: tuple[tuple[str, str], ...] = ()
+    checks: tuple[CheckCell, ...] = ()
 
     @property
     def cells(self) -> tuple[Cell, ...]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orchestrator.exactness.coverage import coverage as coverage_of_faults
+from orchestrator.report import ledger
+from orchestrator.report.acceptance import decomposition_of, drafting_of, sweeps_of
 from orchestrator.report.checks import Checks, run_checks
 from orchestrator.report.findings import COMPARED, WAIT, Analysis, CellFinding
 from orchestrator.report.measures import (
     DRAFTING,
     Arm,
-    acceptance_frame,
     arm_of,
     doubtful,
-    draft_totals,
     longest_reached,
     missing,
     problem_counts,
@@ -25,25 +26,24 @@ from orchestrator.report.measures import (
 from orchestrator.report.verdicts import coverage, recommend, validity
 from orchestrator.schema.cell import Role
 from orchestrator.schema.metrics import VOCABULARY
-from orchestrator.schema.record import RunHeader
-from orchestrator.schema.result import Comparison, Group, Outcome, Summary
+from orchestrator.schema.record import CONFIRM, RunHeader
+from orchestrator.schema.result import Comparison, Group, Outcome
 from orchestrator.schema.status import STATUS_RULES
-from orchestrator.stats.acceptance import pooled
 from orchestrator.stats.compare import apply_holm, compare
 from orchestrator.stats.length import length_comparable
-from orchestrator.stats.noise import NoiseFloor, noise_floor
-from orchestrator.stats.speedup import Decomposition, decompose
+from orchestrator.stats.noise import NoiseFloor, blocked_floor, canary, noise_floor
 from orchestrator.stats.stability import Flag, flags
 
 if TYPE_CHECKING:
-    from orchestrator.schema.result import Estimate
     from orchestrator.store.index import Index
-    from orchestrator.store.states import CellState
+    from orchestrator.store.states import AttemptState, CellState
 
 Floors = dict[tuple[str, int, str], NoiseFloor]
 
 FROM_STAMPS = frozenset({"ttft", "decode_rate"})
 """Metrics that rest, like every ``time_to_n``, on stamps within an answer."""
+BLOCKED = "blocked_with_canary"
+"""``AttemptState.order`` of an attempt whose cells ran one after the other, the baseline's twin last."""
 DOUBTFUL_SHARE = 0.05
 """Answers that may break an invariant before such metrics are no longer compared."""
 
@@ -56,18 +56,23 @@ SHOWN: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A cell's arm beside its baseline's and its twin's in the same attempt."""
+    """A cell's arm beside its baseline's and its twin's in the same attempt; ``blocked``: one after the other."""
 
     cell: Arm
     base: Arm
     twin: Arm | None
+    attempt: AttemptState | None
+
+    @property
+    def blocked(self) -> bool:
+        return self.attempt is not None and self.attempt.order == BLOCKED
 
 
 def analyse(index: Index, header: RunHeader) -> Analysis:  # noqa: ARG001  (part of the interface: later checks need it)
     """Everything that is concluded from a run; pure, the same records give the same conclusions."""
     states = tuple(index.cells.values())
-    pairs = {state.id: _pair(state, index) for state in states}
-    floors = _floors(states, index)
+    pairs = _pairs(states, index)
+    floors = _floors(states, pairs)
     checks = run_checks(index)
     compared = {
         state.id: _comparisons(state, pairs[state.id], floors, index)
@@ -77,40 +82,57 @@ def analyse(index: Index, header: RunHeader) -> Analysis:  # noqa: ARG001  (part
     _correct(states, compared)
     cells = tuple(_finding(state, pairs[state.id], compared.get(state.id, {}), checks) for state in states)
     found, reasons = validity(cells, floors, index)
-    return Analysis(cells, floors, coverage(cells), found, reasons, recommend(cells, floors))
+    return Analysis(cells, floors, coverage(cells), found, reasons, recommend(cells, floors), sweeps_of(cells))
 
 
-def _pair(state: CellState, index: Index) -> _Pair:
-    base = index.cells.get(state.baseline or "")
-    twin = next((s for s in index.cells.values() if s.role is Role.TWIN and s.block == state.block), None)
+def _pairs(states: tuple[CellState, ...], index: Index) -> dict[str, _Pair]:
+    """Every cell's pair; cells on one baseline share its arm."""
+    twins = {state.block: state for state in states if state.role is Role.TWIN}
+    arms: dict[tuple[str, int | None], Arm] = {}
+
+    def arm(state: CellState | None, attempt: int | None) -> Arm | None:
+        if state is None:
+            return None
+        if (state.id, attempt) not in arms:
+            arms[state.id, attempt] = arm_of(state, attempt)
+        return arms[state.id, attempt]
+
+    return {state.id: _pair(state, index, arm, twins.get(state.block)) for state in states}
+
+
+def _pair(
+    state: CellState, index: Index, arm: Callable[[CellState | None, int | None], Arm | None], twin: CellState | None
+) -> _Pair:
     nothing = Arm((), ())
     return _Pair(
-        arm_of(state, state.attempt),
-        arm_of(base, state.attempt) if base is not None else nothing,
-        arm_of(twin, state.attempt) if twin is not None else None,
+        arm(state, state.attempt) or nothing,
+        arm(index.cells.get(state.baseline or ""), state.attempt) or nothing,
+        arm(twin, state.attempt),
+        next((one for one in index.attempts.get(state.block, ()) if one.attempt == state.attempt), None),
     )
 
 
-def _floors(states: tuple[CellState, ...], index: Index) -> Floors:
+def _floors(states: tuple[CellState, ...], pairs: Mapping[str, _Pair]) -> Floors:
     """The A/A comparison of each block attempt that some cell stands on."""
     floors: Floors = {}
     for state in states:
         if state.attempt is None:
             continue
-        pair = _pair(state, index)
+        pair = pairs[state.id]
         if pair.twin is None:
             continue
         for metric in (*COMPARED, *reached_by_both(pair.twin, pair.base)):
             key = (state.block, state.attempt, metric)
             if key not in floors:
-                floors[key] = noise_floor(pair.twin.frame(metric), pair.base.frame(metric))
+                judge = blocked_floor if pair.blocked else noise_floor
+                floors[key] = judge(pair.twin.frame(metric), pair.base.frame(metric))
     return floors
 
 
 def _comparisons(state: CellState, pair: _Pair, floors: Floors, index: Index) -> dict[str, Comparison]:
     if not pair.cell.trials:
         return {}
-    refused = _refusal(state, index)
+    refused = _refusal(state, index) or ledger.refusal(pair.cell.sessions, pair.base.sessions)
     comparable, sentence = _lengths(pair)
     found = {}
     for metric in (*COMPARED, *reached_by_both(pair.cell, pair.base)):
@@ -127,7 +149,7 @@ def _comparisons(state: CellState, pair: _Pair, floors: Floors, index: Index) ->
             pair.base.frame(metric),
             better=VOCABULARY[metric].better,
             noise_floor=floor.half_width if floor is not None else None,
-            refused=refused or length or doubt,
+            refused=refused or length or doubt or _moved(pair, metric),
         )
     return found
 
@@ -139,6 +161,15 @@ def _refusal(state: CellState, index: Index) -> str:
         if one is not None and not STATUS_RULES[one.status].ranked and one.attempt == state.attempt:
             return f"{one.id} is {STATUS_RULES[one.status].word}" + (f": {one.reason}" if one.reason else "")
     return ""
+
+
+def _moved(pair: _Pair, metric: str) -> str:
+    """Why the metric must not be compared where the baseline changed while other cells had their turn."""
+    if not pair.blocked:
+        return ""
+    twin = pair.twin if pair.twin is not None else Arm((), ())
+    steady, why = canary(pair.base.frame(metric), twin.frame(metric))
+    return "" if steady else f"confounded: {why}"
 
 
 def _doubt(pair: _Pair) -> str:
@@ -174,8 +205,7 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
     absent, partial = missing(state, pair.cell, SHOWN)
     base = summaries(pair.base)
     longest = longest_reached((pair.cell, pair.base)) if state.role is Role.SPECULATIVE else None
-    totals = draft_totals(pair.cell) if state.role is Role.SPECULATIVE else None
-    acceptance = pooled(acceptance_frame(pair.cell)) if totals is not None else None
+    drafting = drafting_of(pair.cell) if state.role is Role.SPECULATIVE else None
     placement = checks.placements.get(state.id)
     return CellFinding(
         state=state,
@@ -189,13 +219,18 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
         headline=_headline(comparisons, longest),
         longest_n=longest,
         lengths=_lengths(pair) if state.role is Role.SPECULATIVE and pair.cell.trials else None,
-        totals=totals,
-        acceptance=acceptance,
-        decomposition=_decomposition(comparisons, found, base, acceptance),
+        totals=drafting.totals if drafting is not None else None,
+        acceptance=drafting.rate if drafting is not None else None,
+        decomposition=decomposition_of(state, comparisons, base, pair.cell, drafting),
         flags=_flags(pair.cell),
         problems=problem_counts(pair.cell.trials),
         mark=checks.marks.get(state.id),
+        faults=coverage_of_faults(checks.gates[state.id]) if state.id in checks.gates and pair.cell.trials else (),
         baseline_summaries=base,
+        drafting=drafting,
+        confirmed=pair.attempt is not None and pair.attempt.purpose == CONFIRM,
+        stopped=pair.attempt.stopped if pair.attempt is not None else "",
+        blocked=pair.blocked,
     )
 
 
@@ -206,30 +241,6 @@ def _headline(comparisons: Mapping[str, Comparison], longest: int | None) -> str
     if total is None or total.outcome is not Outcome.NOT_COMPARABLE or instead not in comparisons:
         return WAIT
     return instead if comparisons[instead].outcome is not Outcome.NOT_COMPARABLE else WAIT
-
-
-def _decomposition(
-    comparisons: Mapping[str, Comparison],
-    found: Mapping[str, Summary],
-    base: Mapping[str, Summary],
-    acceptance: Estimate | None,
-) -> Decomposition | None:
-    """What a verify pass cost, where the engine reports its passes."""
-    rate = comparisons.get("decode_rate")
-    needed = ("tokens_per_pass", "target_passes", "drafted_tokens")
-    if rate is None or rate.ratio is None or any(metric not in found for metric in needed):
-        return None
-    passes = sum(found["target_passes"].values)
-    plain = base.get("tpot")
-    if not passes or sum(found["tokens_per_pass"].values) <= 0:
-        return None
-    return decompose(
-        speedup=rate.ratio.point,
-        tokens_per_pass=found["tokens_per_pass"].median,
-        mean_draft_length=sum(found["drafted_tokens"].values) / passes,
-        acceptance=acceptance.point if acceptance is not None else None,
-        plain_pass_s=plain.median if plain is not None else None,
-    )
 
 
 def _flags(arm: Arm) -> tuple[Flag, ...]:

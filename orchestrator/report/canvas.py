@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
+from orchestrator.report.axes import ratio_places
 from orchestrator.report.svg import COLOUR
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ WIDTH = 380.0
 MARKERS = ("o", "s", "D", "^", "v", "P")
 """One shape per series, beside its colour."""
 SERIES = ("s0", "s1", "s2", "s3", "s4", "s5")
-RATIO_TICKS = (
-    0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.15, 1.25, 1.33, 1.5, 2.0,
-    3.0, 5.0, 10.0, 20.0,
-)  # fmt: skip
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "specmatrix",
@@ -75,38 +72,11 @@ def series_colour(series: int) -> str:
     return COLOUR["mute"] if series < 0 else COLOUR[SERIES[series % len(SERIES)]]
 
 
-def ratio_limits(values: Sequence[float]) -> tuple[float, float]:
-    """Limits that hold every value and 1, with some air, and never less than ±6 %."""
-    low, high = min((*values, 1 / 1.06)), max((*values, 1.06))
-    air = (high / low) ** 0.06
-    return low / air, high * air
-
-
 def ratio_axis(axes: Axes, low: float, high: float, *, vertical: bool = False) -> list[float]:
     """Round ratios as ticks with a grid; gives their places on the axis."""
-    inside = [tick for tick in RATIO_TICKS if low <= tick <= high]
-    gap = math.log2(high / low) / (7 if vertical else 8)
-    kept = [1.0]
-    for tick in sorted(inside, key=lambda t: abs(math.log2(t))):
-        if all(abs(math.log2(tick / other)) >= gap for other in kept):
-            kept.append(tick)
     axis = axes.yaxis if vertical else axes.xaxis
-    places = [math.log2(tick) for tick in sorted(kept)]
+    places = [math.log2(tick) for tick in ratio_places(low, high, vertical=vertical)]
     axis.set_major_locator(FixedLocator(places))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{2**value:.2f}".rstrip("0").rstrip(".") + "×"))
     axes.grid(axis="y" if vertical else "x", color=COLOUR["line"], linewidth=0.8)
     return places
-
-
-def nice_ticks(top: float) -> list[float]:
-    """About five round numbers from zero on."""
-    return ticks_between(0.0, top)
-
-
-def ticks_between(low: float, high: float) -> list[float]:
-    """About five round numbers within the limits."""
-    raw = (high - low) / 5
-    scale = 10 ** math.floor(math.log10(raw))
-    step = next(scale * factor for factor in (1, 2, 2.5, 5, 10) if scale * factor >= raw)
-    first = math.ceil(low / step)
-    return [round(step * k, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]

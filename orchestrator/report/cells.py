@@ -47,7 +47,7 @@ def absence_word(absence: Absence, words: Words) -> str:
 def absence_reason(missing: Missing, words: Words) -> str:
     """The reason that was recorded, or what the word means where none was."""
     if missing.why:
-        return clean(missing.why)
+        return words.said(clean(missing.why))
     return {
         Absence.NOT_APPLICABLE: words.say("A run without speculation has no such figure."),
         Absence.NOT_REPORTED: words.say("The engine does not say."),
@@ -97,11 +97,19 @@ def compared(
     if row is None:
         return CellView(value, lines=tuple(tail))
     if row.ratio is None:
-        number = notes.number(clean(row.reason))
-        return CellView(value, "flat", (words.say("not comparable"), *tail), why=clean(row.reason), note=number)
+        number = notes.number(words.said(clean(row.reason)))
+        return CellView(
+            value, "flat", (words.say("not comparable"), *tail), why=words.said(clean(row.reason)), note=number
+        )
     interval = numerals.interval(row.ratio) or _no_interval(row, words)
-    why = clean(row.reason)
-    return CellView(numerals.ratio(row.ratio), tone_of(row), (interval, value, *tail), why=why or row.outcome.value)
+    why = words.said(clean(row.reason))
+    shown, lines = numerals.ratio(row.ratio), (interval, value, *tail)
+    return CellView(shown, tone_of(row), lines, why=why or words.say(row.outcome.value), sort=sort_key(row.ratio.point))
+
+
+def sort_key(value: float) -> str:
+    """What a column is ordered by: the number itself, whatever it is shown as."""
+    return f"{value:.9g}"
 
 
 def counted(cell: CellFinding, metric: str, notes: Notes, words: Words, *, always: bool) -> list[str]:
@@ -136,8 +144,10 @@ def accepted(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     rate = cell.acceptance
     lines = [words.say("{accepted} of {drafted}", accepted=cell.totals.accepted, drafted=cell.totals.drafted)]
     if rate.low is not None and rate.high is not None:
-        lines.insert(0, f"[{100 * rate.low:.0f}, {units.percent(rate.high)}]")
-    return CellView(units.percent(rate.point), lines=tuple(lines), why=rate.method)
+        lines.insert(0, f"[{100 * rate.low:.0f}, {words.percent(rate.high)}]")
+    return CellView(
+        words.percent(rate.point), lines=tuple(lines), why=words.said(rate.method), sort=sort_key(rate.point)
+    )
 
 
 def thrown_away(cell: CellFinding, notes: Notes, words: Words) -> CellView:
@@ -148,9 +158,11 @@ def thrown_away(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     lost = totals.drafted - totals.accepted
     if totals.refused is None or totals.discarded is None:
         why = words.say("The engine does not tell refused from discarded tokens.")
-        return CellView(f"{lost}", lines=(words.say("parts not reported"),), why=why, note=notes.number(why))
+        return CellView(
+            f"{lost}", lines=(words.say("parts not reported"),), why=why, note=notes.number(why), sort=f"{lost}"
+        )
     parts = words.say("{refused} refused", refused=totals.refused), words.say("{n} discarded", n=totals.discarded)
-    return CellView(f"{lost}", lines=parts, bar=_bar(cell, words))
+    return CellView(f"{lost}", lines=parts, bar=_bar(cell, words), sort=f"{lost}")
 
 
 def _bar(cell: CellFinding, words: Words) -> Bar | None:
@@ -172,7 +184,8 @@ def accepted_length(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     totals = cell.totals
     if totals is None or not totals.verify_rounds:
         return absent(missing_in(cell, "mean_accepted_length"), notes, words)
-    return CellView(units.plain(totals.accepted / totals.verify_rounds), lines=(words.say("tok per round"),))
+    mean = totals.accepted / totals.verify_rounds
+    return CellView(units.plain(mean), lines=(words.say("tok per round"),), sort=sort_key(mean))
 
 
 def rounds(cell: CellFinding, notes: Notes, words: Words) -> CellView:
@@ -181,7 +194,8 @@ def rounds(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     if found is None or totals is None or totals.verify_rounds is None:
         return absent(missing_in(cell, "verify_rounds"), notes, words)
     sums = words.say("{total} in all", total=totals.verify_rounds)
-    return CellView(numerals.quantity("verify_rounds", found.median), lines=(words.say("per answer"), sums))
+    lines = (words.say("per answer"), sums)
+    return CellView(numerals.quantity("verify_rounds", found.median), lines=lines, sort=sort_key(found.median))
 
 
 def tokens(cell: CellFinding, notes: Notes, words: Words, *, against: bool) -> CellView:
@@ -197,7 +211,8 @@ def tokens(cell: CellFinding, notes: Notes, words: Words, *, against: bool) -> C
         same = sorted(found.values) == sorted(base.values)
         lines.append(words.say("as the baseline") if same else words.say("baseline {n}", n=f"{base.median:.0f}"))
         tone = "" if cell.lengths[0] else "bad"
-    return CellView(numerals.quantity("output_tokens", found.median), tone, tuple(lines))
+    shown = numerals.quantity("output_tokens", found.median)
+    return CellView(shown, tone, tuple(lines), sort=sort_key(found.median))
 
 
 def memory(cell: CellFinding, notes: Notes, words: Words) -> CellView:
@@ -211,7 +226,8 @@ def memory(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     row = cell.comparisons.get(MEMORY)
     if row is not None and row.ratio is not None:
         lines += [part for part in (numerals.ratio(row.ratio), numerals.interval(row.ratio)) if part]
-    return CellView(numerals.change(MEMORY, found.median - base.median), lines=tuple(lines))
+    more = found.median - base.median
+    return CellView(numerals.change(MEMORY, more), lines=tuple(lines), sort=sort_key(more))
 
 
 def same_output(cell: CellFinding, notes: Notes, words: Words) -> CellView:
@@ -220,8 +236,15 @@ def same_output(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     identity = cell.identity
     if identity is None or identity.verdict is Verdict.NOT_TESTED:
         checks = cell.placement.checks if cell.placement is not None else ()
-        why = clean(next((check.evidence for check in checks if check.verdict is Verdict.NOT_TESTED), ""))
+        why = words.said(clean(next((check.evidence for check in checks if check.verdict is Verdict.NOT_TESTED), "")))
         return CellView(words.say("not tested"), absent=True, why=why, note=notes.number(why), href=href)
     tone = {Verdict.PASS: "good", Verdict.FAIL: "bad"}.get(identity.verdict, "ask")
     control = words.say("control {same}/{compared}", same=identity.control_same, compared=identity.control_compared)
-    return CellView(f"{identity.same}/{identity.compared}", tone, (control,), why=clean(identity.evidence), href=href)
+    return CellView(
+        f"{identity.same}/{identity.compared}",
+        tone,
+        (control,),
+        why=words.said(clean(identity.evidence)),
+        href=href,
+        sort=sort_key(identity.same / identity.compared if identity.compared else 0.0),
+    )

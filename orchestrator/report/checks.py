@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orchestrator.exactness.checks import checks_of
+from orchestrator.exactness.checking import judge_check
+from orchestrator.exactness.checks import DISTRIBUTION, checks_of
+from orchestrator.exactness.coverage import REPLAYS, Gate, active_gates
+from orchestrator.exactness.cross import cross_scored
 from orchestrator.exactness.greedy import greedy_identity
 from orchestrator.exactness.groups import Mark, mark, place
+from orchestrator.exactness.outputs import MEASURED
+from orchestrator.exactness.replays import replayed
 from orchestrator.exactness.seed import seed_identity
 from orchestrator.schema.adapter import Claim, Rule
-from orchestrator.schema.cell import Role
+from orchestrator.schema.cell import CHECK_SUFFIX, Role
 from orchestrator.schema.record import Engagement
-from orchestrator.schema.result import GreedyIdentity, Output, Placement
+from orchestrator.schema.result import CheckResult, GreedyIdentity, Output, Placement, Verdict
 from orchestrator.store.outputs import outputs
 
 if TYPE_CHECKING:
@@ -27,20 +32,24 @@ EXACT_NUMERICS = "numerics_exact"
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """By cell id: greedy identity where it was compared, the group, and how far the claim was checked."""
+    """By cell id: greedy identity where it was compared, the group, how far the claim was checked, the active gates."""
 
     identities: Mapping[str, GreedyIdentity]
     placements: Mapping[str, Placement]
     marks: Mapping[str, Mark]
+    gates: Mapping[str, frozenset[Gate]] = field(default_factory=dict)
 
 
 def run_checks(index: Index) -> Checks:
     """All checks that need nothing but the stored answers."""
     every = outputs(index)
     vouched = index.matrix.run_settings.get(EXACT_NUMERICS, ()) if index.matrix is not None else ()
+    scoring = bool(index.matrix is not None and index.matrix.run_settings.get("checks", {}).get("cross_scoring"))
     identities: dict[str, GreedyIdentity] = {}
     placements: dict[str, Placement] = {}
     marks: dict[str, Mark] = {}
+    gates: dict[str, frozenset[Gate]] = {}
+    able = index.matrix.run_settings.get(REPLAYS, ()) if index.matrix is not None else ()
     for state in index.cells.values():
         if state.role is not Role.SPECULATIVE:
             continue
@@ -48,18 +57,57 @@ def run_checks(index: Index) -> Checks:
         ours = _of_block(every, state, twin)
         greedy = state.settings["sampling"]["temperature"] == 0
         identity, seed = None, None
+        told = replayed(index, state)
         if greedy and state.trials:
             exact = state.settings["engine"]["name"] in vouched
-            identity = greedy_identity(state.id, state.baseline or "", ours, twin, numerics_exact=exact)
+            identity = greedy_identity(
+                state.id,
+                state.baseline or "",
+                ours,
+                twin,
+                numerics_exact=exact,
+                replays=told.replays,
+                jitter_nat=told.limit_nat,
+            )
             identities[state.id] = identity
         elif state.trials:
             seed = seed_identity(state.id, state.baseline or "", ours, twin)
-        made = checks_of(is_greedy=greedy, identity=identity, seed=seed)
+        cross = cross_scored(state, told, _ids_by_cell(ours)) if state.trials and (scoring or told.scored) else None
+        judged = _distribution(index, state)
+        distribution, beside = (judged[0], judged[1:]) if judged else (None, ())
+        made = checks_of(
+            is_greedy=greedy,
+            identity=identity,
+            seed=seed,
+            distribution=distribution,
+            beside=beside,
+            cross_scoring=cross,
+        )
         # Where an engine does not report its drafts, nothing says that none were made.
         engaged = state.engagement in (Engagement.ENGAGED, Engagement.UNVERIFIABLE) or not state.trials
         placements[state.id] = place(state.id, state.claim or NO_CLAIM, made, engaged)
         marks[state.id] = mark(made, engaged)
-    return Checks(identities, placements, marks)
+        gates[state.id] = active_gates(state, made, replays=state.settings["engine"]["name"] in able)
+    return Checks(identities, placements, marks, gates)
+
+
+def _distribution(index: Index, state: CellState) -> tuple[CheckResult, ...]:
+    """The cell's distribution check with what goes with it; nothing where the matrix asks for none."""
+    check = index.checks.get(state.id + CHECK_SUFFIX)
+    if check is None:
+        return ()
+    if check.attempt is None or not check.arms:
+        words = f"not tested: {check.reason or check.status.value}"
+        return (CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words),)
+    return judge_check(check, state.claim).results
+
+
+def _ids_by_cell(outputs: tuple[Output, ...]) -> dict[str, frozenset[tuple[int, ...]]]:
+    cells = {one.cell for one in outputs}
+    return {
+        cell: frozenset(one.token_ids for one in outputs if one.cell == cell and one.phase == MEASURED)
+        for cell in cells
+    }
 
 
 def _of_block(every: tuple[Output, ...], state: CellState, twin: str | None) -> tuple[Output, ...]:

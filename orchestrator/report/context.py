@@ -33,13 +33,13 @@ def measured(analysis: Analysis, header: RunHeader, index: Index, words: Words) 
     """Machine, dates, amount and the command that repeats it."""
     settings = run_settings(index)
     facts = [Fact(words.say("Machine"), machine(header.host) or words.say("not recorded"))]
-    facts.append(Fact(words.say("When"), _when(header, index)))
+    facts.append(Fact(words.say("When"), _when(header, index, words)))
     sessions, trials = settings.get("sessions"), settings.get("trials")
     if sessions and trials:
         message = "{sessions} sessions × {trials} answers per cell (preset {preset}), order {order}"
         amount = words.say(
             message,
-            sessions=sessions,
+            sessions=_sessions(settings),
             trials=trials,
             preset=clean(str(settings.get("preset", "?"))),
             order=clean(str(settings.get("order", "?"))),
@@ -63,6 +63,13 @@ def measured(analysis: Analysis, header: RunHeader, index: Index, words: Words) 
     return tuple(facts)
 
 
+def _sessions(settings: Mapping[str, Any]) -> str:
+    """``4``, or ``4–20`` where a run stops when it is precise enough."""
+    adaptive = settings.get("adaptive")
+    most = adaptive.get("max_sessions") if isinstance(adaptive, Mapping) else None
+    return f"{settings['sessions']}–{most}" if most else str(settings["sessions"])
+
+
 def machine(host: Mapping[str, Any]) -> str:
     """The machine in a line, from whatever the header holds of it."""
     parts = []
@@ -76,14 +83,15 @@ def machine(host: Mapping[str, Any]) -> str:
     return " · ".join(dict.fromkeys(parts))
 
 
-def _when(header: RunHeader, index: Index) -> str:
+def _when(header: RunHeader, index: Index, words: Words) -> str:
     stamps = sorted(
         stamp for state in index.cells.values() for s in state.sessions for stamp in (s.started_utc, s.ended_utc)
     )
     first, last = (stamps[0], stamps[-1]) if stamps else (header.created_utc, header.created_utc)
     if first[:10] == last[:10]:
-        return f"{first[:10]} {first[11:16]}–{last[11:16]} UTC" if first != last else f"{first[:10]} {first[11:16]} UTC"
-    return f"{first[:10]} {first[11:16]} – {last[:10]} {last[11:16]} UTC"
+        until = f"–{last[11:16]}" if first != last else ""
+        return f"{words.date(first)} {first[11:16]}{until} UTC"
+    return f"{words.date(first)} {first[11:16]} – {words.date(last)} {last[11:16]} UTC"
 
 
 def engines(index: Index, words: Words) -> tuple[EngineView, ...]:
@@ -100,7 +108,7 @@ def engines(index: Index, words: Words) -> tuple[EngineView, ...]:
         if identity.unavailable is not None:
             word, tone = words.say("not on this machine"), "ask"
         elif name in mismatches:
-            word, tone = words.say("not the pinned version: {why}", why=clean(str(mismatches[name]))), "bad"
+            word, tone = words.say("not the pinned version: {why}", why=words.said(clean(str(mismatches[name])))), "bad"
         elif pin is None:
             word, tone = words.say("pin not recorded"), "ask"
         elif not pin or name in unpinned:
@@ -126,7 +134,7 @@ def _pin_of(index: Index, engine: str) -> Mapping[str, Any] | None:
 
 def _found(identity: EngineIdentity, words: Words) -> str:
     if identity.unavailable is not None:
-        return clean(identity.unavailable, 300)
+        return words.said(clean(identity.unavailable, 300))
     version = identity.version or (None if identity.build else words.say("version not told"))
     parts = [version, identity.build and words.say("build {build}", build=identity.build), identity.backend]
     return " · ".join(clean(str(part), 80) for part in parts if part)

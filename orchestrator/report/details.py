@@ -15,6 +15,7 @@ from orchestrator.report.model import (
     EvidenceView,
     RowView,
     TableView,
+    TokenView,
     TroubleView,
 )
 from orchestrator.report.naming import (
@@ -29,7 +30,6 @@ from orchestrator.report.naming import (
 from orchestrator.report.sentences import group_title
 from orchestrator.report.untrusted import EXCERPT, clean, tail
 from orchestrator.report.words import Words, mark
-from orchestrator.schema import units
 from orchestrator.schema.adapter import Condition
 from orchestrator.schema.cell import Role
 from orchestrator.schema.record import SessionRecord
@@ -55,7 +55,7 @@ def evidence(analysis: Analysis, words: Words) -> tuple[EvidenceView, ...]:
         who = words.say("nobody claims anything")
         if claim is not None and claim.exact is not None:
             message = mark("claimed exact") if claim.exact else mark("claimed not exact")
-            who = f"{words.say(message)}: {claim.rule.value}, {clean(claim.by)}"
+            who = f"{words.say(message)}: {words.said(claim.rule.value)}, {words.said(clean(claim.by))}"
         divergences = cell.identity.divergences if cell.identity is not None else ()
         more = len(divergences) - SHOWN_DIVERGENCES
         found.append(
@@ -64,16 +64,29 @@ def evidence(analysis: Analysis, words: Words) -> tuple[EvidenceView, ...]:
                 full_name(cell),
                 group_title(words, cell.group),
                 cell.group.value,
-                clean(cell.placement.sentence, 900),
+                words.said(clean(cell.placement.sentence, 900)),
                 who,
                 tuple(_check(check.check, check.verdict, check.evidence, words) for check in cell.placement.checks),
                 tuple(_divergence(one, words) for one in divergences[:SHOWN_DIVERGENCES]),
                 words.count("{number} more place where answers part", "{number} more places where answers part", more)
                 if more > 0
                 else "",
+                _faults(cell, words, caught=True),
+                _faults(cell, words, caught=False),
             )
         )
     return tuple(found)
+
+
+def _faults(cell: CellFinding, words: Words, *, caught: bool) -> str:
+    """Which faults of the self-test this cell's checks would have caught, or would have let through."""
+    named = [words.said(one.fault.value) for one in cell.faults if one.caught is caught]
+    if not named:
+        return ""
+    listed = "; ".join(named)
+    if caught:
+        return words.say("Faults that would have been caught here: {faults}", faults=listed)
+    return words.say("Faults that nothing here would have caught: {faults}", faults=listed)
 
 
 def _check(name: str, verdict: Verdict, said: str, words: Words) -> CheckView:
@@ -86,7 +99,7 @@ def _check(name: str, verdict: Verdict, said: str, words: Words) -> CheckView:
         Verdict.NOT_APPLICABLE: words.say("not applicable"),
         Verdict.UNINFORMATIVE: words.say("uninformative"),
     }[verdict]
-    return CheckView(words.say(name), word, tone, _ICONS[tone], clean(said, 900))
+    return CheckView(words.say(name), word, tone, _ICONS[tone], words.said(clean(said, 900)))
 
 
 def _divergence(one: Divergence, words: Words) -> DivergenceView:
@@ -101,8 +114,25 @@ def _divergence(one: Divergence, words: Words) -> DivergenceView:
         head + clean(one.baseline_text[start:common], EXCERPT),
         clean(one.baseline_text[common : common + EXCERPT], EXCERPT) or words.say("(ends here)"),
         clean(one.cell_text[common : common + EXCERPT], EXCERPT) or words.say("(ends here)"),
-        _ids(one.baseline_ids, one.index),
-        _ids(one.cell_ids, one.index),
+        _tokens(one, words),
+        _margin(one, words),
+    )
+
+
+def _margin(one: Divergence, words: Words) -> str:
+    """How close a call it was: the distance of the baseline's two best tokens there, or why it is not known."""
+    verdict = {
+        "near-tie": words.say("near-tie"),
+        "divergent": words.say("divergent"),
+    }.get(one.tie, words.say("not settled"))
+    if one.margin_nat is None:
+        return words.say("Margin: to be measured ({why})", why=words.said(clean(one.why)) or words.say("no replay"))
+    limit = words.say("limit {limit} nat", limit=f"{one.limit_nat:.3g}") if one.limit_nat is not None else ""
+    return words.say(
+        "Margin: {margin} nat between the baseline's two best tokens ({limit}): {verdict}",
+        margin=f"{one.margin_nat:.3g}",
+        limit=limit,
+        verdict=verdict,
     )
 
 
@@ -111,12 +141,16 @@ def _common(left: str, right: str) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
-def _ids(ids: Sequence[int], index: int) -> str:
-    first = max(0, index - 2)
-    shown = [
-        f"[{token}]" if first + n == index else str(token) for n, token in enumerate(ids[first : index + SHOWN_IDS])
-    ]
-    return ("… " if first else "") + " ".join(shown) + (" …" if len(ids) > index + SHOWN_IDS else "")
+def _tokens(one: Divergence, words: Words) -> tuple[TokenView, ...]:
+    """The ids of both answers around the place, token by token."""
+    ends = words.say("(ends here)")
+
+    def at(ids: Sequence[int], index: int) -> str:
+        return str(ids[index]) if index < len(ids) else ends if index == len(ids) else ""
+
+    last = min(one.index + SHOWN_IDS, max(len(one.baseline_ids), len(one.cell_ids)) + 1)
+    rows = ((n, at(one.baseline_ids, n), at(one.cell_ids, n)) for n in range(max(0, one.index - 2), last))
+    return tuple(TokenView(str(n), off, on, off != on) for n, off, on in rows if off or on)
 
 
 def troubles(analysis: Analysis, words: Words) -> tuple[tuple[TroubleView, ...], tuple[TroubleView, ...]]:
@@ -149,8 +183,8 @@ def _trouble(cell: CellFinding, words: Words) -> TroubleView:
         tone,
         "■" if tone == "bad" else "○",
         words.say(rule.meaning),
-        clean(state.reason, 600),
-        clean(state.remedy, 600),
+        words.said(clean(state.reason, 600)),
+        words.said(clean(state.remedy, 600)),
         tail(last.log_tail) if last is not None and state.failed_sessions else (),
         clean(last.folder, 300) if last is not None else "",
         rerun(target),
@@ -221,7 +255,7 @@ def _condition(cell: CellFinding, mine: Condition, other: Condition | None, word
         clean(mine.effective, 120) if mine.effective is not None else unknown,
         clean(other.effective, 120) if other is not None and other.effective is not None else unknown,
         words.say(mine.verdict.value),
-        clean(mine.source, 120),
+        words.said(clean(mine.source, 120)),
     )
     return RowView(
         "", names(cell, "engine", "method"), names(cell, "sampling", "workload"), (), tuple(map(CellView, values))
@@ -256,7 +290,9 @@ def noise(analysis: Analysis, words: Words) -> TableView | None:
 def _median(cell: CellFinding, metric: str, words: Words) -> CellView:
     found = cell.summaries.get(metric)
     if found is None:
-        return CellView(words.say(STATUS_RULES[cell.state.status].word), absent=True, why=clean(cell.state.reason))
+        return CellView(
+            words.say(STATUS_RULES[cell.state.status].word), absent=True, why=words.said(clean(cell.state.reason))
+        )
     spread = words.say("MAD {mad} · n = {n}", mad=numerals.quantity(metric, found.mad), n=found.n)
     return CellView(numerals.quantity(metric, found.median), lines=(spread,))
 
@@ -265,10 +301,13 @@ def _floor(analysis: Analysis, cell: CellFinding, metric: str, words: Words) -> 
     floor = analysis.floors.get((cell.state.block, cell.state.attempt or 0, metric))
     if floor is None or floor.ratio is None:
         why = floor.reason if floor is not None else words.say("No twin was measured.")
-        return CellView(words.say("unknown"), absent=True, why=clean(why))
+        return CellView(words.say("unknown"), absent=True, why=words.said(clean(why)))
     lines = [numerals.interval(floor.ratio) or words.say("no interval")]
     if floor.half_width is not None:
-        lines.append(words.say("floor ±{half}", half=units.percent(floor.half_width, 1)))
+        lines.append(words.say("floor ±{half}", half=words.percent(floor.half_width, 1)))
     return CellView(
-        numerals.ratio(floor.ratio), "bad" if floor.inconclusive else "", tuple(lines), why=clean(floor.reason)
+        numerals.ratio(floor.ratio),
+        "bad" if floor.inconclusive else "",
+        tuple(lines),
+        why=words.said(clean(floor.reason)),
     )

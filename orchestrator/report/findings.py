@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from orchestrator.exactness.coverage import Caught
 from orchestrator.exactness.groups import Mark
 from orchestrator.schema.observation import Absence
 from orchestrator.schema.result import Comparison, Estimate, GreedyIdentity, Group, Placement, Summary
 from orchestrator.schema.status import Status, Validity
+from orchestrator.stats.acceptance import PositionAcceptance
 from orchestrator.stats.noise import NoiseFloor
 from orchestrator.stats.speedup import Decomposition
 from orchestrator.stats.stability import Flag
@@ -41,6 +43,63 @@ class DraftTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class CategoryAcceptance:
+    """Acceptance over the prompts of one category; ``rate`` is ``None`` where nothing was drafted."""
+
+    category: str
+    rate: Estimate | None
+    totals: DraftTotals | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """What became of a cell's draft tokens.
+
+    Args:
+        rate: Σ accepted ÷ Σ drafted with a bootstrap over prompts; ``None`` when nothing was drafted.
+        positions: by draft position, empty where the engine does not report it.
+        flat_p: p of the test that conditional acceptance is the same at all positions.
+        categories: by category of prompt, in the order of the prompts.
+        problem: why the counts give no rate, in words; else empty.
+    """
+
+    totals: DraftTotals
+    rate: Estimate | None
+    positions: tuple[PositionAcceptance, ...]
+    flat_p: float | None
+    categories: tuple[CategoryAcceptance, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Several draft lengths of one drafter on one baseline.
+
+    Args:
+        lengths: those measured; ``best`` among them has the highest decode rate, as ``cell``.
+        clear: whether its interval stands clear of all others'.
+        confirmed: whether it was measured anew after it had been chosen.
+    """
+
+    block: str
+    drafter: str
+    lengths: tuple[int, ...]
+    best: int
+    cell: str
+    clear: bool
+    confirmed: bool
+
+    def words(self) -> str:
+        """One sentence: which length was best of those measured, and how sure that is."""
+        tried = ", ".join(map(str, self.lengths))
+        head = f"best measured draft length: K = {self.best} of {tried}"
+        if self.confirmed:
+            return f"{head}, confirmed in fresh sessions"
+        sure = "its interval stands clear of the others'" if self.clear else "its interval overlaps another's"
+        return f"{head}, not confirmed in fresh sessions; {sure}"
+
+
+@dataclass(frozen=True, slots=True)
 class CellFinding:
     """All that is concluded about one cell.
 
@@ -57,6 +116,10 @@ class CellFinding:
         problems: broken invariants of pooled trials, each with its count.
         mark: how far the claim of exactness was checked.
         baseline_summaries: of the cell's baseline in the attempt that the cell was measured in.
+        drafting: acceptance in full, by position and category; ``None`` where drafts are not reported.
+        confirmed: whether the attempt measured the cell anew because it was the best of several faster ones.
+        stopped: why an adaptive attempt stopped early; else empty.
+        blocked: whether the attempt's cells ran one after the other instead of interleaved.
     """
 
     state: CellState
@@ -77,6 +140,12 @@ class CellFinding:
     problems: tuple[tuple[str, int], ...]
     mark: Mark | None
     baseline_summaries: Mapping[str, Summary]
+    faults: tuple[Caught, ...] = field(default=(), kw_only=True)
+    """Faults between engine and figures, each with what would have caught it here; none for a baseline."""
+    drafting: Drafting | None = None
+    confirmed: bool = False
+    stopped: str = ""
+    blocked: bool = False
 
     @property
     def id(self) -> str:
@@ -121,13 +190,17 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SamplingAdvice:
-    """The advice for one engine, model, workload and sampling; ``best`` is the cell that it rests on."""
+    """The advice for one engine, model, workload and sampling; ``best`` is the cell that it rests on.
+
+    ``confirmed`` says whether the best of several faster cells was measured anew; ``None`` where it is the only one.
+    """
 
     sampling: str
     advice: Advice
     why: Why
     best: CellFinding | None
     considered: tuple[CellFinding, ...]
+    confirmed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +247,7 @@ class Analysis:
         cells: every cell of the matrix in its order, baselines and twins included.
         floors: by (block, attempt, metric).
         coverage: status → ids of the cells that have it, speculative cells and baselines, in a fixed order.
+        sweeps: the best measured draft length of each drafter that was tried with several.
     """
 
     cells: tuple[CellFinding, ...]
@@ -182,6 +256,7 @@ class Analysis:
     validity: Validity
     reasons: tuple[Reason, ...]
     recommendations: tuple[Recommendation, ...]
+    sweeps: tuple[Sweep, ...] = ()
 
     def by_id(self, cell: str) -> CellFinding:
         """The finding of a cell."""

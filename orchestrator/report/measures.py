@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -44,9 +44,16 @@ class Arm:
 
     sessions: tuple[SessionRecord, ...]
     trials: tuple[TrialRecord, ...]
+    _frames: dict[str, pd.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Each asked for many times: a baseline's once for every cell that stands on it."""
 
     def frame(self, metric: str) -> pd.DataFrame:
-        """Columns ``set_index``, ``prompt_id``, ``trial`` and ``value``, in the metric's base unit."""
+        """Columns ``set_index``, ``prompt_id``, ``trial`` and ``value``, in base units; not to be changed."""
+        if metric not in self._frames:
+            self._frames[metric] = self._frame(metric)
+        return self._frames[metric]
+
+    def _frame(self, metric: str) -> pd.DataFrame:
         records: Iterable[TrialRecord | SessionRecord] = self.trials
         if VOCABULARY[metric].scope is Scope.SESSION:
             records = self.sessions
@@ -127,7 +134,7 @@ def longest_reached(arms: Sequence[Arm]) -> int | None:
 def reached_by_both(cell: Arm, base: Arm) -> tuple[str, ...]:
     """Names of the ``time_to_n`` that some trial of each arm reached."""
     names = (f"time_to_{n}" for n in TIME_TO_N)
-    return tuple(name for name in names if len(cell.frame(name)) and len(base.frame(name)))
+    return tuple(name for name in names if _any_has(cell, name) and _any_has(base, name))
 
 
 def draft_totals(arm: Arm) -> DraftTotals | None:
@@ -185,6 +192,10 @@ def _numbers(observations: Iterable[Observation], metric: str) -> list[float]:
 
 def _where(record: TrialRecord | SessionRecord) -> tuple[str, int]:
     return (record.prompt_id, record.trial) if isinstance(record, TrialRecord) else (SESSION_PROMPT, 0)
+
+
+def _any_has(arm: Arm, metric: str) -> bool:
+    return any(_number(trial, metric) is not None for trial in arm.trials)
 
 
 def _all_have(arm: Arm, metric: str) -> bool:

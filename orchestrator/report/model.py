@@ -17,7 +17,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One piece of advice on the first screen; ``tone`` is ``good``, ``bad``, ``flat`` or ``ask``."""
+    """One piece of advice on the first screen; ``tone`` is ``good``, ``bad``, ``flat`` or ``ask``.
+
+    ``tones`` are those of the lines: where it pays for one sampling and not for another, they differ.
+    """
 
     anchor: str
     where: str
@@ -27,6 +30,7 @@ class Decision:
     lines: tuple[Rich, ...]
     notes: tuple[str, ...]
     major: bool
+    tones: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class ReasonView:
     links: tuple[Link, ...]
     command: str
     weighs: bool
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """One table cell: a main line, lines under it, and for an absence the reason with its footnote's number."""
+    """One table cell: a main line, lines under it, and for an absence the reason with its footnote's number.
+
+    ``sort`` is what the column is ordered by; without it the cell comes last.
+    """
 
     main: str
     tone: str = ""
@@ -135,6 +143,7 @@ class CellView:
     note: int | None = None
     href: str = ""
     bar: Bar | None = None
+    sort: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +169,7 @@ class TableView:
     columns: tuple[Column, ...]
     rows: tuple[RowView, ...]
     notes: tuple[str, ...] = ()
+    sortable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +213,7 @@ class Panel:
     table: TableView
     figures: tuple[FigureView, ...]
     blocks: tuple[BlockCard, ...]
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +229,37 @@ class GroupSection:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetView:
+    """One target on several engines: absolute figures by group, and what differs between the engines."""
+
+    anchor: str
+    title: str
+    about: str
+    tables: tuple[TableView, ...]
+    conditions: TableView | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenView:
+    """One place of two answers: its index and both tokens; ``parts`` where they differ."""
+
+    index: str
+    off: str
+    on: str
+    parts: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DivergenceView:
-    """Where two answers part: what they share, how each goes on, and the token ids around it."""
+    """Where two answers part: what they share, how each goes on, the tokens around it, and how close a call it was."""
 
     prompt: str
     where: str
     common: str
     off: str
     on: str
-    ids_off: str
-    ids_on: str
+    tokens: tuple[TokenView, ...]
+    margin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +286,9 @@ class EvidenceView:
     checks: tuple[CheckView, ...]
     divergences: tuple[DivergenceView, ...]
     more: str
+    caught: str = ""
+    uncaught: str = ""
+    """Faults between engine and figures that this cell's checks would have caught, and those they would not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +354,10 @@ class ReportView:
     evidence: tuple[EvidenceView, ...]
     conditions: tuple[TableView, ...]
     same_conditions: str
+    targets: tuple[TargetView, ...]
+    budget: tuple[TableView, ...]
+    no_budget: str
+    room: str
     troubles: tuple[TroubleView, ...]
     waiting: tuple[TroubleView, ...]
     noise: TableView | None
@@ -329,3 +368,5 @@ class ReportView:
     matrix_text: str
     files: tuple[Link, ...]
     data_json: str
+    csv_name: str
+    csv_address: str

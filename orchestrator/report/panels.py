@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.report import figures, numerals, svg
+from orchestrator.report import figures, lines, numerals, svg
 from orchestrator.report.cells import tone_of
 from orchestrator.report.findings import Analysis, CellFinding
 from orchestrator.report.model import CellView, Column, FigureView, LegendItem, RowView, TableView
@@ -28,7 +28,7 @@ def forest(key: str, members: Sequence[CellFinding], analysis: Analysis, words: 
         floor = analysis.floors.get((cell.state.block, cell.state.attempt or 0, row.metric))
         number = f"{numerals.ratio(row.ratio)} {numerals.interval(row.ratio)}".strip()
         rows.append(
-            figures.ForestRow(
+            lines.ForestRow(
                 names(cell, "engine", "model", "method", "sampling"),
                 number,
                 row.ratio.point,
@@ -39,13 +39,12 @@ def forest(key: str, members: Sequence[CellFinding], analysis: Analysis, words: 
                 row.session_ratios,
             )
         )
-    drawn = figures.forest(rows)
     title = words.say("Total wait, on ÷ off")
     identifier = figure_id("forest", key)
     return FigureView(
         identifier,
         title,
-        svg.inline(drawn, identifier, title),
+        lines.forest(rows, identifier, title),
         _forest_caption(shown, words),
         (
             LegendItem("dot good", words.say("less waiting")),
@@ -78,7 +77,9 @@ def _forest_data(identifier: str, shown: Sequence[CellFinding], analysis: Analys
             words.say("bootstrap, a check"),
             words.say("A/A band"),
             words.say("p, Holm"),
+            words.say("p, sign flips"),
             words.say("sessions"),
+            words.say("more for ±2 %"),
             words.say("prompts slower"),
             words.say("outcome"),
         )
@@ -90,7 +91,7 @@ def _forest_data(identifier: str, shown: Sequence[CellFinding], analysis: Analys
             continue
         floor = analysis.floors.get((cell.state.block, cell.state.attempt or 0, row.metric))
         band = (
-            f"±{units.percent(floor.half_width, 1)}" if floor is not None and floor.half_width else words.say("unknown")
+            f"±{words.percent(floor.half_width, 1)}" if floor is not None and floor.half_width else words.say("unknown")
         )
         nothing = words.say("none")
         boot = numerals.interval(row.bootstrap) if row.bootstrap is not None else ""
@@ -100,7 +101,9 @@ def _forest_data(identifier: str, shown: Sequence[CellFinding], analysis: Analys
             boot or nothing,
             band,
             f"{row.p_holm:.3f}" if row.p_holm is not None else nothing,
+            f"{row.sign_flip_p:.3f}" if row.sign_flip_p is not None else nothing,
             " ".join(f"{value:.2f}" for value in row.session_ratios),
+            str(row.sessions_more) if row.sessions_more is not None else words.say("unknown"),
             f"{row.prompts_worse}/{row.prompts}",
             words.say(row.outcome.value),
         )
@@ -133,7 +136,7 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
     columns = tuple(Column(label, "", "") for label in (words.say("accepted"), words.say("total wait, on ÷ off")))
     rows = tuple(
         RowView(
-            "", point.label, "", (), (CellView(units.percent(point.acceptance)), CellView(units.ratio(point.ratio)))
+            "", point.label, "", (), (CellView(words.percent(point.acceptance)), CellView(units.ratio(point.ratio)))
         )
         for point in points
     )
@@ -159,10 +162,10 @@ def _scatter_caption(shown: Sequence[CellFinding], words: Words) -> Rich:
     top, quick = max(shown, key=accepted), min(shown, key=wait)
     values = {
         "top": names(top, "engine", "method", "sampling"),
-        "rate": units.percent(accepted(top)),
+        "rate": words.percent(accepted(top)),
         "wait": units.ratio(wait(top)),
         "quick": names(quick, "engine", "method", "sampling"),
-        "quick_rate": units.percent(accepted(quick)),
+        "quick_rate": words.percent(accepted(quick)),
         "quick_wait": units.ratio(wait(quick)),
     }
     if top is quick:

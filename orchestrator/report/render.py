@@ -46,6 +46,14 @@ def render_html(view: ReportView, words: Words | None = None) -> str:
     )
 
 
+def render_page(template: str, words: Words, folder: Path | None = None, **values: object) -> str:
+    """Another page in the report's style, from one of our templates; ``folder`` holds templates of another package."""
+    environment = _environment(words.translations)
+    if folder is not None:
+        environment.loader = FileSystemLoader([folder, HERE / "templates"])
+    return environment.get_template(template).render(css=Markup(_asset("report.css")), **values)  # noqa: S704  (ours)
+
+
 def _environment(translations: gettext.NullTranslations) -> Environment:
     found = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,

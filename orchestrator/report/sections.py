@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.report import panels, traces
+from orchestrator.report import memory_traces, panels, speculation, traces
 from orchestrator.report.findings import Analysis, CellFinding
 from orchestrator.report.measures import Arm, arm_of
 from orchestrator.report.model import BlockCard, GroupSection, Link, Panel
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
     from orchestrator.store.index import Index
 
 
-def group_sections(analysis: Analysis, index: Index, words: Words) -> tuple[GroupSection, ...]:
+def group_sections(analysis: Analysis, index: Index, words: Words, run: Path | None = None) -> tuple[GroupSection, ...]:
     """Every group that has cells. Exact and Opportunistic always stand, so that an empty one is seen to be empty."""
     always = (Group.EXACT, Group.OPPORTUNISTIC)
     found = []
     for group in SECTION_ORDER:
         members = [cell for cell in analysis.cells if cell.group is group]
         if members or group in always:
-            found.append(_section(group, members, analysis, index, words))
+            found.append(_section(group, members, analysis, index, words, run))
     return tuple(found)
 
 
 def _section(
-    group: Group, members: Sequence[CellFinding], analysis: Analysis, index: Index, words: Words
+    group: Group, members: Sequence[CellFinding], analysis: Analysis, index: Index, words: Words, run: Path | None
 ) -> GroupSection:
     by_workload: dict[str, list[CellFinding]] = {}
     for cell in members:
@@ -42,7 +43,7 @@ def _section(
     unmeasured = tuple(
         Link(full_name(cell), "#" + trouble_anchor(cell.id)) for cell in members if not _has_figures(cell, analysis)
     )
-    made = tuple(_panel(group, name, cells, analysis, index, words) for name, cells in by_workload.items())
+    made = tuple(_panel(group, name, cells, analysis, index, words, run) for name, cells in by_workload.items())
     lead, explain = _explain(group, words)
     return GroupSection(group.value, group_title(words, group), lead, explain, made, unmeasured)
 
@@ -91,7 +92,13 @@ def _explain(group: Group, words: Words) -> tuple[str, str]:
 
 
 def _panel(
-    group: Group, workload: str, cells: Sequence[CellFinding], analysis: Analysis, index: Index, words: Words
+    group: Group,
+    workload: str,
+    cells: Sequence[CellFinding],
+    analysis: Analysis,
+    index: Index,
+    words: Words,
+    run: Path | None,
 ) -> Panel:
     rows: list[CellFinding] = []
     for block in dict.fromkeys(cell.state.block for cell in cells):
@@ -101,21 +108,30 @@ def _panel(
     key = f"{group.value}/{workload}"
     shown = clean(workload, 60)
     caption = words.say("{workload}: each cell against its own engine's baseline", workload=shown)
-    figures = (panels.forest(key, cells, analysis, words), panels.scatter(key, cells, words))
+    swept, absent = speculation.sweep(key, cells, words)
+    figures = (
+        panels.forest(key, cells, analysis, words),
+        panels.scatter(key, cells, words),
+        swept,
+        speculation.cost(key, cells, words),
+        speculation.positions(key, cells, words),
+    )
     keys = dict.fromkeys((cell.state.block, cell.state.attempt) for cell in cells if cell.measured)
-    blocks = tuple(_block(group, block, attempt, cells, analysis, index, words) for block, attempt in keys)
+    blocks = tuple(_block(group, block, attempt, cells, analysis, index, words, run) for block, attempt in keys)
     return Panel(
         slug(f"panel/{key}"),
         shown,
-        _workload_words(cells[0], words),
+        _workload_words(cells, words),
         main_table(table_id(key), caption, rows, words),
         tuple(one for one in figures if one is not None),
         blocks,
+        (absent,) if absent else (),
     )
 
 
-def _workload_words(cell: CellFinding, words: Words) -> str:
-    settings = cell.state.settings["workload"]
+def _workload_words(cells: Sequence[CellFinding], words: Words) -> str:
+    """What was asked for, and how many tokens there really were."""
+    settings = cells[0].state.settings["workload"]
     limit, policy = settings["max_tokens"], EosPolicy(settings["eos"])
     prompts = clean(str(settings["prompts"]), 60)
     message = {
@@ -123,7 +139,12 @@ def _workload_words(cell: CellFinding, words: Words) -> str:
         EosPolicy.CONTINUE: mark("prompts “{prompts}”, {limit} tokens each: matched length, past the end of text"),
         EosPolicy.MASK: mark("prompts “{prompts}”, {limit} tokens each: matched length, the end of text forbidden"),
     }[policy]
-    return words.say(message, prompts=prompts, limit=limit)
+    asked = words.say(message, prompts=prompts, limit=limit)
+    counts = [n for cell in cells if "output_tokens" in cell.summaries for n in cell.summaries["output_tokens"].values]
+    if not counts:
+        return asked
+    real = words.say("real answers: {low} to {high} tokens", low=f"{min(counts):.0f}", high=f"{max(counts):.0f}")
+    return f"{asked}; {real}"
 
 
 def _block(
@@ -134,6 +155,7 @@ def _block(
     analysis: Analysis,
     index: Index,
     words: Words,
+    run: Path | None,
 ) -> BlockCard:
     members = [c for c in cells if c.state.block == block and (c.state.attempt == attempt or not c.measured)]
     measured = [cell for cell in members if cell.measured]
@@ -153,6 +175,7 @@ def _block(
         traces.arrival(key, off, base_name, on, words),
         traces.strip(key, off, base_name, on, words),
         traces.order(key, arms, whole, words),
+        memory_traces.over_time(key, off, base_name, on, run, words),
     )
     caption = words.say("{title}: without and with speculation, medians", title=title)
     return BlockCard(
@@ -167,9 +190,14 @@ def _block(
 def _block_words(measured: Sequence[CellFinding], attempt: int | None, words: Words) -> str:
     state = measured[0].state
     trials = len(measured[0].summaries["e2e_latency"].values) if "e2e_latency" in measured[0].summaries else 0
+    message = mark("{done} of {planned} sessions, {trials} answers per cell, interleaved with the baseline")
+    if measured[0].blocked:
+        message = mark(
+            "{done} of {planned} sessions, {trials} answers per cell, a cell at a time, the baseline before and after"
+        )
     parts = [
         words.say(
-            "{done} of {planned} sessions, {trials} answers per cell, interleaved with the baseline",
+            message,
             done=state.sets_done,
             planned=state.sets_planned,
             trials=trials,
@@ -177,8 +205,14 @@ def _block_words(measured: Sequence[CellFinding], attempt: int | None, words: Wo
     ]
     if attempt is not None and attempt > 1:
         parts.append(words.say("attempt {attempt}", attempt=attempt))
+    if measured[0].stopped:
+        parts.append(words.say("stopped when precise enough: {why}", why=words.said(clean(measured[0].stopped))))
     parts += [
-        words.say("{method}: {words}", method=names(cell, "method"), words=cell.decomposition.words())
+        words.say(
+            "{method}: {words}",
+            method=names(cell, "method"),
+            words=speculation.decomposition_words(cell.decomposition, words),
+        )
         for cell in measured
         if cell.decomposition is not None
     ]

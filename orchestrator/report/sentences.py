@@ -16,6 +16,7 @@ from orchestrator.schema.cell import Role
 from orchestrator.schema.record import Engagement
 from orchestrator.schema.result import Comparison, Group, Outcome, Verdict
 from orchestrator.schema.units import percent
+from orchestrator.stats.stability import Flag, FlagKind
 
 TONES = {Advice.ON: "good", Advice.OFF: "bad", Advice.SAME: "flat", Advice.UNKNOWN: "ask"}
 ICONS = {"good": "▲", "bad": "▼", "flat": "＝", "ask": "?"}
@@ -89,7 +90,7 @@ def wait_clause(cell: CellFinding, words: Words) -> Clause:
 
 def _wait_words(row: Comparison, words: Words) -> tuple[Rich, str]:
     if row.ratio is None:
-        return words.rich("the wait is **not comparable**: {reason}", reason=clean(row.reason)), "ask"
+        return words.rich("the wait is **not comparable**: {reason}", reason=words.said(clean(row.reason))), "ask"
     ratio, interval = numerals.ratio(row.ratio), numerals.interval(row.ratio)
     if row.outcome in (Outcome.LOWER, Outcome.HIGHER):
         tone = "good" if row.outcome is Outcome.LOWER else "bad"
@@ -171,18 +172,29 @@ def _caution(cell: CellFinding, words: Words) -> str:
     parts = []
     wait = cell.comparisons.get(WAIT)
     if cell.headline != WAIT and cell.lengths is not None:
-        parts.append(words.say("Total wait {reason}", reason=clean(cell.lengths[1])))
+        parts.append(words.say("Total wait {reason}", reason=words.said(clean(cell.lengths[1]))))
     elif wait is not None and wait.ratio is not None and wait.reason and wait.reason != _resolution(wait):
-        parts.append(words.say("Wait: {reason}", reason=clean(wait.reason)))
-    if cell.wait is not None and cell.wait.prompts_worse and cell.wait.outcome is Outcome.LOWER:
+        parts.append(words.say("Wait: {reason}", reason=words.said(clean(wait.reason))))
+    if cell.wait is not None and cell.wait.prompts_worse and cell.wait.outcome is not Outcome.HIGHER:
         message = "{worse} of {prompts} prompts got slower"
         parts.append(words.say(message, worse=cell.wait.prompts_worse, prompts=cell.wait.prompts))
     parts += [
-        words.say("{kind}: {why}", kind=flag.kind.value, why=clean(flag.sentence))
-        for flag in cell.flags
-        if not flag.ranked
+        words.say("{kind}: {why}", kind=words.say(flag.kind.value), why=words.said(clean(flag.sentence)))
+        for flag in _told(cell.flags)
     ]
+    more = cell.wait.sessions_more if cell.wait is not None else None
+    if more and cell.wait is not None and cell.wait.outcome is Outcome.NO_DIFFERENCE:
+        parts.append(words.count("{number} more session for ±2 %", "{number} more sessions for ±2 %", more))
     return " · ".join(parts)
+
+
+def _told(flags: Sequence[Flag]) -> list[Flag]:
+    """The first warning of each kind; a spread that is merely noisy is in the interval already."""
+    found: dict[FlagKind, Flag] = {}
+    for flag in flags:
+        if flag.kind is not FlagKind.NOISY:
+            found.setdefault(flag.kind, flag)
+    return list(found.values())
 
 
 def _resolution(row: Comparison) -> str:
@@ -208,7 +220,8 @@ def _decision(one: Recommendation, words: Words) -> Decision:
     if not major:
         lines = lines[:1]
     notes = tuple(note for part in one.by_sampling for note in _beside(part, words)) if major else ()
-    return Decision(anchor, where, word, tone, ICONS[tone], lines, notes, major)
+    tones = tuple(TONES[part.advice] for part in one.by_sampling)[: len(lines)]
+    return Decision(anchor, where, word, tone, ICONS[tone], lines, notes, major, tones)
 
 
 def _on_for(one: Recommendation, words: Words) -> str:
@@ -257,7 +270,7 @@ def _verdict_line(part: SamplingAdvice, best: CellFinding, sampling: str, words:
 
 
 def _fates(cells: Sequence[CellFinding], words: Words) -> str:
-    reasons = dict.fromkeys(clean(cell.state.reason, 160) for cell in cells if cell.state.reason)
+    reasons = dict.fromkeys(words.said(clean(cell.state.reason, 160)) for cell in cells if cell.state.reason)
     return "; ".join(reasons) or words.say("not run yet")
 
 
@@ -266,7 +279,16 @@ def _beside(part: SamplingAdvice, words: Words) -> list[str]:
     shaky = part.best is not None and any(not flag.ranked for flag in part.best.flags)
     name = names(part.best, "method", "sampling") if part.best is not None else ""
     warning = [words.say("{cell}: its waits are unstable, see below", cell=name)] if shaky else []
-    return [*warning, *_elsewhere(part, words)]
+    return [*_sureness(part, name, words), *warning, *_elsewhere(part, words)]
+
+
+def _sureness(part: SamplingAdvice, name: str, words: Words) -> list[str]:
+    """Whether the best of several was measured anew: chosen and measured by the same sessions, it is partly luck."""
+    if part.confirmed is None:
+        return []
+    if part.confirmed:
+        return [words.say("{cell}: the best of several, confirmed in fresh sessions", cell=name)]
+    return [words.say("{cell}: best so far, not confirmed in fresh sessions (run.confirm_winner)", cell=name)]
 
 
 def _elsewhere(part: SamplingAdvice, words: Words) -> list[str]:

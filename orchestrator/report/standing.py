@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.report.findings import Analysis, Reason, ReasonKind
 from orchestrator.report.model import CoverageItem, Link, ReasonView, ValidityView
 from orchestrator.report.naming import full_name, link_of, names, rerun
@@ -23,7 +25,7 @@ def validity_view(analysis: Analysis, words: Words) -> ValidityView:
         Validity.INCONCLUSIVE: words.say("Part of the run says nothing yet; what is said below still holds."),
         Validity.INVALID: words.say("Something else than what was asked was measured: do not use these figures."),
     }[word]
-    reasons = [_reason(one, analysis, words) for one in analysis.reasons]
+    reasons = _grouped(analysis, words)
     heavy = [one for one in reasons if one.weighs]
     light = [one for one in reasons if not one.weighs]
     if len(light) > _NOTED:
@@ -32,11 +34,41 @@ def validity_view(analysis: Analysis, words: Words) -> ValidityView:
     return ValidityView(words.say(word.value), _TONES[word], _ICONS[word], meaning, (*heavy, *light))
 
 
+def _grouped(analysis: Analysis, words: Words) -> list[ReasonView]:
+    """One view per kind of reason: what repeats itself from block to block is told once, the rest folded under it."""
+    kinds: dict[tuple[ReasonKind, Status | None, Validity], list[Reason]] = {}
+    for one in analysis.reasons:
+        kinds.setdefault((one.kind, one.status, one.effect), []).append(one)
+    found = []
+    for members in kinds.values():
+        views = [_reason(one, analysis, words) for one in members]
+        found.append(views[0] if len(views) == 1 else _together(members, views, analysis, words))
+    return found
+
+
+def _together(members: Sequence[Reason], views: Sequence[ReasonView], analysis: Analysis, words: Words) -> ReasonView:
+    kind, count = members[0].kind, len(members)
+    text = {
+        ReasonKind.A_A: words.say("{n} baselines differ from themselves.", n=count),
+        ReasonKind.PROBLEMS: words.say(
+            "{n} answers break an invariant, in {kinds} ways.", n=sum(one.answers for one in members), kinds=count
+        ),
+        ReasonKind.UNFINISHED: words.say("The run was interrupted {n} times.", n=count),
+    }.get(kind, words.say("{n} reasons of one kind.", n=count))
+    links = tuple(dict.fromkeys(link for view in views for link in view.links))
+    command = views[0].command
+    if kind is ReasonKind.A_A:
+        blocks = {name for one in members for name in one.about}
+        first = {cell.state.block: cell.id for cell in reversed(analysis.cells) if cell.state.block in blocks}
+        command = rerun(*(cell.id for cell in analysis.cells if first.get(cell.state.block) == cell.id))
+    return ReasonView(text, views[0].remedy, links, command, views[0].weighs, tuple(view.text for view in views))
+
+
 def _reason(one: Reason, analysis: Analysis, words: Words) -> ReasonView:
     known = {cell.id: cell for cell in analysis.cells}
     links = tuple(Link(full_name(known[name]), link_of(known[name])) for name in one.about if name in known)
     weighs = one.effect is not Validity.VALID
-    detail, count = clean(one.detail), len(one.about)
+    detail, count = words.said(clean(one.detail)), len(one.about)
     block = next(
         (names(c, "engine", "model", "sampling", "workload") for c in analysis.cells if c.state.block in one.about), ""
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orchestrator.report.findings import Analysis, CellFinding
+from orchestrator.report.findings import Analysis, CellFinding, Drafting
 from orchestrator.schema.record import RunHeader
 from orchestrator.schema.result import Comparison, Estimate
+from orchestrator.stats.speedup import Decomposition
 
 SUMMARY_VERSION = 1
 """Of the layout below. History: 1, first version."""
@@ -45,6 +46,7 @@ def summary_data(analysis: Analysis, header: RunHeader) -> dict[str, Any]:
                         "advice": part.advice.value,
                         "why": part.why.value or None,
                         "best": part.best.id if part.best is not None else None,
+                        "confirmed": part.confirmed,
                     }
                     for part in one.by_sampling
                 ],
@@ -57,11 +59,23 @@ def summary_data(analysis: Analysis, header: RunHeader) -> dict[str, Any]:
                 "attempt": attempt,
                 "metric": metric,
                 "half_width": floor.half_width,
-                "ratio": _estimate(floor.ratio),
+                "ratio": estimate_data(floor.ratio),
                 "inconclusive": floor.inconclusive,
                 "reason": floor.reason,
             }
             for (block, attempt, metric), floor in sorted(analysis.floors.items())
+        ],
+        "sweeps": [
+            {
+                "block": one.block,
+                "drafter": one.drafter,
+                "lengths": list(one.lengths),
+                "best": one.best,
+                "cell": one.cell,
+                "clear": one.clear,
+                "confirmed": one.confirmed,
+            }
+            for one in analysis.sweeps
         ],
         "cells": [_cell(cell) for cell in analysis.cells],
     }
@@ -85,6 +99,8 @@ def _cell(cell: CellFinding) -> dict[str, Any]:
         "reason": state.reason,
         "attempt": state.attempt,
         "sessions": len(state.sessions),
+        "stopped_early": cell.stopped or None,
+        "confirms": cell.confirmed,
         "group": cell.group.value,
         "checked": cell.mark.value if cell.mark is not None else None,
         "engagement": state.engagement.value if state.engagement is not None else None,
@@ -99,13 +115,26 @@ def _cell(cell: CellFinding) -> dict[str, Any]:
             "drafted": cell.totals.drafted, "accepted": cell.totals.accepted, "refused": cell.totals.refused,
             "discarded": cell.totals.discarded, "verify_rounds": cell.totals.verify_rounds,
         } if cell.totals is not None else None,
-        "acceptance_rate": _estimate(cell.acceptance),
+        "acceptance_rate": estimate_data(cell.acceptance),
+        "acceptance": _drafting(cell.drafting),
+        "speedup_model": _model(cell.decomposition),
         "comparisons": {metric: _comparison(row) for metric, row in sorted(cell.comparisons.items())},
         "greedy_identity": {
             "verdict": identity.verdict.value, "same": identity.same, "compared": identity.compared,
             "control_same": identity.control_same, "control_compared": identity.control_compared,
             "evidence": identity.evidence,
+            "divergences": [
+                {
+                    "prompt": one.prompt_id, "index": one.index, "tie": one.tie, "why": one.why,
+                    "margin_nat": one.margin_nat, "limit_nat": one.limit_nat,
+                }
+                for one in identity.divergences
+            ],
         } if identity is not None else None,
+        "faults": [
+            {"fault": one.fault.value, "caught": one.caught, "by": [gate.value for gate in one.by]}
+            for one in cell.faults
+        ],
         "flags": [{"kind": flag.kind.value, "sentence": flag.sentence} for flag in cell.flags],
         "problems": [{"text": text, "trials": count} for text, count in cell.problems],
     }  # fmt: skip
@@ -116,20 +145,73 @@ def _comparison(row: Comparison) -> dict[str, Any]:
         "baseline": row.baseline,
         "outcome": row.outcome.value,
         "reason": row.reason,
-        "ratio": _estimate(row.ratio),
+        "ratio": estimate_data(row.ratio),
         "noise_floor": row.noise_floor,
         "prompts_worse": row.prompts_worse,
         "prompts": row.prompts,
         "p_value": row.p_value,
         "p_holm": row.p_holm,
         "sign_flip_p": row.sign_flip_p,
-        "bootstrap": _estimate(row.bootstrap),
+        "bootstrap": estimate_data(row.bootstrap),
         "session_ratios": list(row.session_ratios),
         "sessions_needed": row.sessions_needed,
+        "sessions_more": row.sessions_more,
     }
 
 
-def _estimate(one: Estimate | None) -> dict[str, Any] | None:
+def _drafting(found: Drafting | None) -> dict[str, Any] | None:
+    """Acceptance by draft position and by category of prompt."""
+    if found is None:
+        return None
+    return {
+        "by_position": [
+            {
+                "position": one.position,
+                "drafted": one.drafted,
+                "accepted": one.accepted,
+                "unconditional": one.unconditional,
+                "conditional": [one.conditional_low, one.conditional_high],
+            }
+            for one in found.positions
+        ],
+        "flat_p": found.flat_p,
+        "by_category": [
+            {
+                "category": one.category,
+                "rate": estimate_data(one.rate),
+                "drafted": one.totals.drafted if one.totals is not None else None,
+                "accepted": one.totals.accepted if one.totals is not None else None,
+                "refused": one.totals.refused if one.totals is not None else None,
+                "discarded": one.totals.discarded if one.totals is not None else None,
+            }
+            for one in found.categories
+        ],
+        "problem": found.problem or None,
+    }
+
+
+def _model(found: Decomposition | None) -> dict[str, Any] | None:
+    """The speed-up model beside the measurement; costs in plain passes of the baseline."""
+    if found is None:
+        return None
+    return {
+        "speedup": found.speedup,
+        "tokens_per_pass": found.tokens_per_pass,
+        "mean_draft_length": found.mean_draft_length,
+        "pass_cost": found.pass_cost,
+        "draft_cost": found.draft_cost,
+        "verify_cost": [found.verify_cost_low, found.verify_cost_high],
+        "break_even_acceptance": found.break_even_acceptance,
+        "judged_alpha": found.judged_alpha,
+        "predicted_tokens_per_pass": found.predicted_tokens,
+        "predicted_speedup": found.predicted_speedup,
+        "words": found.words(),
+        "model_words": found.model_words() or None,
+    }
+
+
+def estimate_data(one: Estimate | None) -> dict[str, Any] | None:
+    """An estimate as plain data; ``null`` where there is none."""
     if one is None:
         return None
     return {"point": one.point, "low": one.low, "high": one.high, "level": one.level, "n": one.n, "method": one.method}

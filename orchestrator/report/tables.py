@@ -25,27 +25,27 @@ def main_table(identifier: str, caption: str, members: Sequence[CellFinding], wo
     """Baselines and cells of one group and workload, each cell under its own baseline."""
     notes = Notes()
     rows = tuple(_row(cell, notes, words) for cell in members)
-    return TableView(identifier, caption, words.say("cell"), _columns(words), rows, tuple(notes.texts))
+    return TableView(identifier, caption, words.say("cell"), _columns(words), rows, tuple(notes.texts), sortable=True)
 
 
 def _columns(words: Words) -> tuple[Column, ...]:
     return (
-        _column(words.say("total wait"), words.say("on ÷ off"), WAIT),
-        _column(words.say("time to N"), words.say("same length"), "time_to_32"),
-        _column(words.say("first answer"), words.say("TTFT, on ÷ off"), "ttft"),
-        _column(words.say("decode"), words.say("tok/s, on ÷ off"), "decode_rate"),
-        _column(words.say("accepted"), words.say("Σ ÷ Σ"), "acceptance_rate"),
-        _column(words.say("draft thrown away"), words.say("tok"), "discarded_tokens"),
-        _column(words.say("accepted length"), words.say("mean"), "mean_accepted_length"),
-        _column(words.say("verify rounds"), words.say("median"), "verify_rounds"),
-        _column(words.say("output"), words.say("real tok"), "output_tokens"),
-        _column(words.say("peak memory"), words.say("on − off"), cell_views.MEMORY),
-        _column(words.say("same output"), words.say("greedy ids"), ""),
+        _column(words, words.say("total wait"), words.say("on ÷ off"), WAIT),
+        _column(words, words.say("time to N"), words.say("same length"), "time_to_32"),
+        _column(words, words.say("first answer"), words.say("TTFT, on ÷ off"), "ttft"),
+        _column(words, words.say("decode"), words.say("tok/s, on ÷ off"), "decode_rate"),
+        _column(words, words.say("accepted"), words.say("Σ ÷ Σ"), "acceptance_rate"),
+        _column(words, words.say("draft thrown away"), words.say("tok"), "discarded_tokens"),
+        _column(words, words.say("accepted length"), words.say("mean"), "mean_accepted_length"),
+        _column(words, words.say("verify rounds"), words.say("median"), "verify_rounds"),
+        _column(words, words.say("output"), words.say("real tok"), "output_tokens"),
+        _column(words, words.say("peak memory"), words.say("on − off"), cell_views.MEMORY),
+        _column(words, words.say("same output"), words.say("greedy ids"), ""),
     )
 
 
-def _column(label: str, unit: str, metric: str) -> Column:
-    title = VOCABULARY[metric].definition if metric else ""
+def _column(words: Words, label: str, unit: str, metric: str) -> Column:
+    title = words.say(VOCABULARY[metric].definition) if metric else ""
     return Column(label, unit, title, "#" + metric_anchor(metric) if metric else "")
 
 
@@ -65,7 +65,7 @@ def _span(cell: CellFinding, words: Words) -> CellView:
     missing = cell_views.missing_in(cell, WAIT)
     word = words.say(STATUS_RULES[cell.state.status].word)
     main = cell_views.absence_word(missing.absence, words) if missing.absence is Absence.NOT_RUN else word
-    reason = clean(cell.state.reason, 160) or cell_views.absence_reason(missing, words)
+    reason = words.said(clean(cell.state.reason, 160)) or cell_views.absence_reason(missing, words)
     text = reason if main == word else f"{word}: {reason}"
     return CellView(main, lines=(text,), absent=True, why=reason, href="#" + trouble_anchor(cell.id))
 
@@ -181,7 +181,7 @@ def _absolute(cell: CellFinding, metric: str, notes: Notes, words: Words) -> Cel
     row = cell.comparisons.get(metric)
     if row is None:
         return CellView(value, lines=tuple(lines))
-    why = clean(row.reason)
+    why = words.said(clean(row.reason))
     if row.ratio is None:
         return CellView(value, "flat", (words.say("not comparable"), *lines), why=why, note=notes.number(why))
     ratio = f"{numerals.ratio(row.ratio)} {numerals.interval(row.ratio)}".strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from orchestrator.report import figures, svg
+from orchestrator.report import lines
 from orchestrator.report.findings import WAIT, CellFinding
 from orchestrator.report.measures import Arm
 from orchestrator.report.model import CellView, Column, FigureView, LegendItem, RowView, TableView
@@ -26,9 +26,9 @@ def arrival(
     )
     if common < 2 or not all(arm.trials for arm in arms):
         return None
-    off = figures.Curve(base_name, _median_curve(base, common), -1)
+    off = lines.Curve(base_name, _median_curve(base, common), -1)
     on = [
-        figures.Curve(names(cell, "method"), _median_curve(arm, common), series)
+        lines.Curve(names(cell, "method"), _median_curve(arm, common), series)
         for series, (cell, arm) in enumerate(members)
     ]
     title = words.say("Tokens on screen against seconds")
@@ -53,7 +53,7 @@ def arrival(
     data = TableView(
         f"{identifier}-data", words.say("The numbers of this figure"), words.say("seconds to"), columns, rows
     )
-    return FigureView(identifier, title, svg.inline(figures.curves((off, *on)), identifier, title), caption, (), data)
+    return FigureView(identifier, title, lines.curves((off, *on), identifier, title), caption, (), data)
 
 
 def _believable(arm: Arm) -> Arm:
@@ -82,7 +82,7 @@ def strip(
         lanes = _by_session(arm)
         values = [value for lane in lanes for value in lane]
         if values:
-            rows.append(figures.StripRow(label, lanes, median(values), series))
+            rows.append(lines.StripRow(label, lanes, median(values), series))
     if not rows:
         return None
     title = words.say("Every total wait that was measured")
@@ -101,7 +101,7 @@ def strip(
         "Prompts differ in length.",
         count=count,
     )
-    return FigureView(identifier, title, svg.inline(figures.strip(rows), identifier, title), caption, (), data)
+    return FigureView(identifier, title, lines.strip(rows, identifier, title), caption, (), data)
 
 
 def _by_session(arm: Arm) -> tuple[tuple[float, ...], ...]:
@@ -128,7 +128,7 @@ def order(key: str, arms: Sequence[tuple[str, Arm, int]], everything: Sequence[A
     for label, arm, number in arms:
         points = _relative(arm, position)
         if points:
-            series.append(figures.OrderSeries(label, points, number))
+            series.append(lines.OrderSeries(label, points, number))
     if not series:
         return None
     title = words.say("Trials in the order they ran")
@@ -145,7 +145,7 @@ def order(key: str, arms: Sequence[tuple[str, Arm, int]], everything: Sequence[A
     return FigureView(
         identifier,
         title,
-        svg.inline(figures.order(series), identifier, title),
+        lines.order(series, identifier, title),
         _order_caption(series, words),
         legend,
         data,
@@ -165,7 +165,7 @@ def _relative(arm: Arm, position: dict[tuple[str, int, int, int, str], int]) -> 
     return tuple((at, value / median(waits[prompt])) for at, prompt, value in sorted(found))
 
 
-def _order_caption(series: Sequence[figures.OrderSeries], words: Words) -> Rich:
+def _order_caption(series: Sequence[lines.OrderSeries], words: Words) -> Rich:
     """How the last third of the run compares with the first, over everything shown."""
     points = sorted(point for one in series for point in one.points)
     third = max(1, len(points) // 3)

@@ -168,7 +168,10 @@ def _advise(sampling: str, members: Sequence[CellFinding], floors: Floors, shaky
     ranked = sorted(judged, key=lambda cell: (bool({cell.id, cell.state.baseline} & shaky), _point(cell)))
     winners = [cell for cell in ranked if cell.wait is not None and cell.wait.outcome is Outcome.LOWER]
     if winners:
-        return SamplingAdvice(sampling, Advice.ON, Why.NONE, winners[0], everyone)
+        # The best of several is partly luck: one that was measured anew goes before one that only looks better.
+        best = next((cell for cell in winners if cell.confirmed), winners[0])
+        chosen = len(winners) > 1 or any(cell.confirmed for cell in judged)
+        return SamplingAdvice(sampling, Advice.ON, Why.NONE, best, everyone, best.confirmed if chosen else None)
     if any(cell.wait is not None and cell.wait.outcome is Outcome.HIGHER for cell in judged):
         return SamplingAdvice(sampling, Advice.OFF, Why.NONE, ranked[0], everyone)
     if any(_blurred(cell) for cell in judged):

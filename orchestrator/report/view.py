@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.report import context, details, glossary, sections, sentences, standing
+from orchestrator.report import context, details, export, glossary, memory, sections, sentences, standing, targets
 from orchestrator.report.findings import Analysis
 from orchestrator.report.model import Link, ReportView
+from orchestrator.report.naming import slug
 from orchestrator.report.summary import summary_json
 from orchestrator.report.untrusted import clean
 from orchestrator.report.words import Words
@@ -21,7 +24,12 @@ MATRIX_LINES = 400
 
 
 def build_view(
-    analysis: Analysis, header: RunHeader, index: Index, language: str = "en", words: Words | None = None
+    analysis: Analysis,
+    header: RunHeader,
+    index: Index,
+    language: str = "en",
+    words: Words | None = None,
+    run: Path | None = None,
 ) -> ReportView:
     """The page as plain, finished data.
 
@@ -31,19 +39,20 @@ def build_view(
         index: its records.
         language: ISO 639-1; English where no catalogue exists.
         words: used instead of the catalogue of ``language``.
+        run: the run directory, for the samples that sessions left in their folders; ``None`` leaves those out.
     """
     words = words or Words(language)
     settings = context.run_settings(index)
     failed, waiting = details.troubles(analysis, words)
     conditions, same = details.conditions(analysis, index, words)
     name = clean(header.run, 120)
-    subtitle = [context.machine(header.host), header.created_utc[:10]]
+    subtitle = [context.machine(header.host), words.date(header.created_utc)]
     return ReportView(
         language=words.language,
         title=name,
         subtitle=" · ".join(part for part in subtitle if part),
         demo=_demo(context.listed(settings, "demo_models"), words),
-        unpinned=_unpinned(context.listed(settings, "unpinned"), words),
+        unpinned=_unpinned(context.listed(settings, "unpinned"), settings.get("mismatches") or {}, words),
         alarms=sentences.alarms(analysis, words),
         decisions=sentences.decisions(analysis, words),
         nothing=words.say("Nothing was measured yet, so there is no answer.") if not analysis.recommendations else "",
@@ -53,10 +62,13 @@ def build_view(
         coverage=standing.coverage_view(analysis, words),
         measured=context.measured(analysis, header, index, words),
         engines=context.engines(index, words),
-        groups=sections.group_sections(analysis, index, words),
+        groups=sections.group_sections(analysis, index, words, run),
         evidence=details.evidence(analysis, words),
         conditions=conditions,
         same_conditions=same,
+        targets=targets.same_target(analysis, index, words),
+        budget=memory.memory_tables(analysis, index, words),
+        no_budget=words.say("Predicted memory: to be measured. This run recorded no prediction."),
         troubles=failed,
         waiting=waiting,
         noise=details.noise(analysis, words),
@@ -73,6 +85,9 @@ def build_view(
             Link("run.json", "run.json"),
         ),
         data_json=summary_json(analysis, header),
+        room=memory.room(index, words),
+        csv_name=f"{slug(name)}.csv",
+        csv_address=export.data_address(export.figures_csv(analysis)),
     )
 
 
@@ -85,15 +100,25 @@ def _demo(models: tuple[str, ...], words: Words) -> str:
     return words.say(message, models=", ".join(models))
 
 
-def _unpinned(engines: tuple[str, ...], words: Words) -> str:
-    if not engines:
-        return ""
-    return words.count(
-        "{names} ran unpinned: another version may give other figures.",
-        "{names} ran unpinned: other versions may give other figures.",
-        len(engines),
-        names=", ".join(engines),
-    )
+def _unpinned(engines: tuple[str, ...], mismatches: Mapping[str, object], words: Words) -> str:
+    """Engines without a pin, and engines that ran past theirs because the matrix allows it, with the difference."""
+    past = {clean(str(name), 80): clean(str(why), 200) for name, why in mismatches.items()}
+    bare = [name for name in engines if name not in past]
+    told = []
+    if bare:
+        told.append(
+            words.count(
+                "{names} ran unpinned: another version may give other figures.",
+                "{names} ran unpinned: other versions may give other figures.",
+                len(bare),
+                names=", ".join(bare),
+            )
+        )
+    for name in engines:
+        if name in past:
+            message = "{name} is not the pinned version and ran all the same, by allow_unpinned: {why}."
+            told.append(words.say(message, name=name, why=past[name]))
+    return " ".join(told)
 
 
 def _matrix(text: str) -> str:

@@ -34,18 +34,18 @@ def write_report(run: Path, language: str | None = None) -> Path:
     index = Index.build(directory.records())
     found = analyse(index, directory.header)
     words = Words(language or str(run_settings(index).get("language", "en")))
-    html = render_html(build_view(found, directory.header, index, words.language, words), words)
+    html = render_html(build_view(found, directory.header, index, words.language, words, run), words)
     summary = json.dumps(summary_data(found, directory.header), indent=1, ensure_ascii=False, allow_nan=False)
-    _whole(run / "summary.json", summary + "\n")
+    write_whole(run / "summary.json", summary + "\n")
     write_csv(index, run / "metrics.csv")
     write_parquet(index, run / "metrics.parquet")
     # Last, so that a page never stands beside files that it links to and that are not there.
     page = run / "report.html"
-    _whole(page, html)
+    write_whole(page, html)
     return page
 
 
-def _whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Puts a file in place at once; surrogates that a log may hold are replaced, since UTF-8 has none."""
     draft = path.with_name(path.name + ".part")
     try:

@@ -57,11 +57,29 @@ class CellGivenUp:
 
 
 @dataclass(frozen=True, slots=True)
+class PreciseEnough:
+    """An adaptive attempt stops early: its cells, the sets that are spared, and the interval that was reached."""
+
+    block: str
+    cells: tuple[str, ...]
+    sets_spared: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGrew:
+    """More sessions than were announced: cell ids, one per session, and why."""
+
+    queue: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """A sentence for the person watching."""
 
     text: str
 
 
-Event = RunStarted | SessionStarted | TrialDone | SessionDone | CellGivenUp | Said
+Event = RunStarted | SessionStarted | TrialDone | SessionDone | CellGivenUp | PreciseEnough | QueueGrew | Said
 Listener = Callable[[Event], None]

@@ -6,10 +6,32 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.clock import utc_now
-from orchestrator.runner.events import CellGivenUp, RunStarted, SessionDone, SessionStarted
-from orchestrator.runner.plan import PlannedAttempt, PlannedSet, plan_attempts, session_trials
+from orchestrator.process.awake import awake
+from orchestrator.exactness.coverage import REPLAYS
+from orchestrator.runner.events import (
+    CellGivenUp,
+    PreciseEnough,
+    QueueGrew,
+    RunStarted,
+    Said,
+    SessionDone,
+    SessionStarted,
+)
+from orchestrator.runner.memory_trial import memory_trials
+from orchestrator.runner.plan import (
+    PlannedAttempt,
+    PlannedSet,
+    instrumented,
+    plan_attempts,
+    plan_confirmation,
+    session_trials,
+)
+from orchestrator.runner.replay import replay_blocks
+from orchestrator.runner.resolved import matrix_record
 from orchestrator.runner.session import SessionPlan, run_session
+from orchestrator.schema.cell import Role
 from orchestrator.schema.record import AttemptRecord, CellRecord, MatrixRecord, NoteRecord, Place, SetRecord
+from orchestrator.schema.replay import Replayer
 from orchestrator.schema.status import Status
 from orchestrator.store.index import Index
 from orchestrator.workloads.load import load_prompts
@@ -17,12 +39,16 @@ from orchestrator.workloads.load import load_prompts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orchestrator.matrix.types import Expansion, Matrix
+    from orchestrator.matrix.types import Expansion, Matrix, RunSettings
     from orchestrator.runner.events import Listener
     from orchestrator.runner.survey import Survey
     from orchestrator.schema.adapter import Adapter
     from orchestrator.schema.cell import Cell
     from orchestrator.store.directory import RunDirectory
+
+
+MIN_SETS = 4
+"""Complete sets below which no adaptive attempt stops (``METHOD``; :mod:`orchestrator.stats.stopping` says so too)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +74,7 @@ def execute(job: Job, directory: RunDirectory, listen: Listener) -> bool:
     Returns:
         Whether it was interrupted (Ctrl-C or SIGTERM); what was measured is kept.
     """
-    with directory.lock():
+    with directory.lock(), awake():
         index = Index.build(directory.records())
         _write_matrix(job, directory, index)
         _write_refusals(job, directory, index)
@@ -57,11 +83,20 @@ def execute(job: Job, directory: RunDirectory, listen: Listener) -> bool:
             job.expansion.blocks, job.survey.fates, index, job.matrix.run, selected=job.selected, again=job.again
         )
         refused = sum(fate.refusal is not None for fate in job.survey.fates.values())
-        queue = tuple(cell.id for attempt in attempts for one in attempt.sets for cell in one.cells)
+        queue = tuple(cell.id for attempt in attempts for _, cell in attempt.sequence)
         listen(RunStarted(queue, refused))
         try:
             for attempt in attempts:
                 _run_attempt(job, directory, attempt, listen)
+            if job.matrix.run.confirm_winner and not job.again:
+                _confirm_winners(job, directory, listen)
+            replay_blocks(job, directory, listen)
+            if job.expansion.checks:
+                from orchestrator.runner.check_run import run_checks  # noqa: PLC0415  (loads SciPy)
+
+                run_checks(job, directory, listen)
+            if job.matrix.checks.memory_trial:
+                memory_trials(job, directory, listen)
         except KeyboardInterrupt:
             directory.append(NoteRecord("interrupted", "stopped by the user; the running set starts anew", utc_now()))
             return True
@@ -72,23 +107,43 @@ def _run_attempt(job: Job, directory: RunDirectory, attempt: PlannedAttempt, lis
     prints = {cell.id: job.survey.fates[cell.id].fingerprint for cell in attempt.cells}
     settings = job.matrix.run
     if attempt.is_new:
-        directory.append(
-            AttemptRecord(
-                attempt.block,
-                attempt.attempt,
-                prints,
-                attempt.planned_sets,
-                settings.trials,
-                settings.order,
-                settings.order_seed,
-                utc_now(),
-            )
-        )
+        directory.append(_attempt_record(attempt, prints, settings))
     else:
         text = f"{attempt.block}: attempt {attempt.attempt} goes on with {len(attempt.sets)} missing sets"
         directory.append(NoteRecord("resumed", text, utc_now()))
+    if attempt.blocked:
+        _run_blocked(job, directory, attempt, prints, listen)
+    else:
+        _run_interleaved(job, directory, attempt, prints, listen)
+
+
+def _attempt_record(
+    attempt: PlannedAttempt, prints: Mapping[str, str], settings: RunSettings, *, sets: int | None = None, why: str = ""
+) -> AttemptRecord:
+    """The attempt as it begins; with ``sets`` and ``why`` as it ends when fewer were enough."""
+    return AttemptRecord(
+        attempt.block,
+        attempt.attempt,
+        prints,
+        attempt.planned_sets if sets is None else sets,
+        settings.trials,
+        settings.order,
+        settings.order_seed,
+        utc_now(),
+        max_sets=settings.adaptive.max_sessions if settings.adaptive is not None else None,
+        stopped=why,
+        purpose=attempt.purpose,
+    )
+
+
+def _run_interleaved(
+    job: Job, directory: RunDirectory, attempt: PlannedAttempt, prints: Mapping[str, str], listen: Listener
+) -> None:
     given_up: set[str] = set()
     for number, one in enumerate(attempt.sets):
+        # Asked before a set rather than after one, so that a run that was killed in between asks it too.
+        if _enough(job, directory, attempt, prints, number, listen):
+            return
         # A session that was killed leaves a folder and no record, so the disk is asked as well as the journal.
         take = max(one.take, directory.next_take(prints, attempt.attempt, one.set_index))
         done = _run_set(job, directory, attempt, replace(one, take=take), given_up, listen)
@@ -96,6 +151,91 @@ def _run_attempt(job: Job, directory: RunDirectory, attempt: PlannedAttempt, lis
         left = len(attempt.sets) - number - 1
         for cell in sorted(set(done) & given_up):
             listen(CellGivenUp(cell, left))
+
+
+def _enough(
+    job: Job,
+    directory: RunDirectory,
+    attempt: PlannedAttempt,
+    prints: Mapping[str, str],
+    number: int,
+    listen: Listener,
+) -> bool:
+    """Whether an adaptive attempt stops before its set ``number`` of those planned; written down when it does."""
+    settings, done = job.matrix.run, attempt.sets[number].set_index
+    whole_design = settings.order != "abba" or done % 2 == 0  # a set without its mirror image would lean one way
+    if settings.adaptive is None or done < max(settings.sessions, MIN_SETS) or not whole_design:
+        return False
+    from orchestrator.runner.precision import precise_enough  # noqa: PLC0415  (loads SciPy, which most runs do not need)
+
+    index = Index.build(directory.records())
+    stop, why = precise_enough(index, attempt.block, attempt.attempt, settings.adaptive)
+    if stop:
+        purpose = next(one.purpose for one in index.attempts[attempt.block] if one.attempt == attempt.attempt)
+        directory.append(_attempt_record(replace(attempt, purpose=purpose), prints, settings, sets=done, why=why))
+        cells = tuple(cell.id for cell in attempt.cells)
+        listen(PreciseEnough(attempt.block, cells, len(attempt.sets) - number, why))
+    return stop
+
+
+def _run_blocked(
+    job: Job, directory: RunDirectory, attempt: PlannedAttempt, prints: Mapping[str, str], listen: Listener
+) -> None:
+    """All sessions of each cell in a row, the baseline first and its twin last; the sets are complete at the end.
+
+    Interrupted, the whole attempt starts anew: a pause within it would part cells from their baseline.
+    """
+    takes = {
+        one.set_index: max(one.take, directory.next_take(prints, attempt.attempt, one.set_index))
+        for one in attempt.sets
+    }
+    done: dict[int, dict[str, str]] = {one.set_index: {} for one in attempt.sets}
+    for order, cell in enumerate(attempt.cells):
+        mine = [one for one in attempt.sets if cell in one.cells]
+        for number, one in enumerate(mine):
+            index, print_ = one.set_index, prints[cell.id]
+            place = Place(cell.id, print_, attempt.block, attempt.attempt, index, takes[index], order)
+            status = _run_one(job, directory, cell, place, attempt.planned_sets, listen)
+            done[index][cell.id] = print_
+            if status is not Status.OK:
+                listen(CellGivenUp(cell.id, len(mine) - number - 1))
+                break
+    for one in attempt.sets:
+        index = one.set_index
+        directory.append(SetRecord(attempt.block, attempt.attempt, index, takes[index], done[index], utc_now()))
+    _judge_canary(directory, attempt, prints, listen)
+
+
+def _judge_canary(
+    directory: RunDirectory, attempt: PlannedAttempt, prints: Mapping[str, str], listen: Listener
+) -> None:
+    """Marks the cells of a blocked attempt as confounded when the baseline did not stay what it was."""
+    from orchestrator.runner.precision import steady_baseline  # noqa: PLC0415  (loads SciPy)
+
+    index = Index.build(directory.records())
+    steady, why = steady_baseline(index, attempt.block, attempt.attempt)
+    if steady:
+        return
+    listen(Said(f"  {attempt.block}: confounded: {why}"))
+    for cell in attempt.cells:
+        state = index.cells[cell.id]
+        if state.role is Role.SPECULATIVE and state.status is Status.OK:
+            remedy = "measure again when the machine is quiet and cool, or choose order abba"
+            directory.append(CellRecord(cell.id, prints[cell.id], Status.CONFOUNDED, why, remedy, utc_now()))
+
+
+def _confirm_winners(job: Job, directory: RunDirectory, listen: Listener) -> None:
+    """Where several cells of a block are faster, measures the best anew: the best of several is partly luck."""
+    from orchestrator.runner.precision import winner_to_confirm  # noqa: PLC0415  (loads SciPy)
+
+    index = Index.build(directory.records())
+    for block in job.expansion.blocks:
+        winner = winner_to_confirm(index, block.id) if job.selected & {cell.id for cell in block.cells} else None
+        attempt = plan_confirmation(block, winner, index, job.matrix.run) if winner is not None else None
+        if attempt is not None:
+            queue = tuple(cell.id for _, cell in attempt.sequence)
+            listen(QueueGrew(queue, f"{winner} is the best of several faster cells and is measured anew"))
+            _run_attempt(job, directory, attempt, listen)
 
 
 def _run_set(
@@ -126,12 +266,14 @@ def _run_one(
     job: Job, directory: RunDirectory, cell: Cell, place: Place, planned_sets: int, listen: Listener
 ) -> Status:
     settings = job.matrix.run
-    trials = session_trials(load_prompts(cell.workload.prompts), cell, settings, place.set_index)
+    adapter = job.adapters[cell.engine.adapter]
+    prompts, phases = load_prompts(cell.workload.prompts), instrumented(adapter, cell, settings)
+    trials = session_trials(prompts, cell, settings, place.set_index, phases=phases)
     folder = directory.session_folder(cell.id, place.fingerprint, place.attempt, place.set_index, place.take)
     relative = folder.relative_to(directory.path).as_posix()
     listen(SessionStarted(cell.id, place.set_index, planned_sets, len(trials)))
     plan = SessionPlan(cell, place, trials, folder, relative, settings)
-    result = run_session(plan, job.adapters[cell.engine.adapter], listen)
+    result = run_session(plan, adapter, listen)
     for record in result.trials:
         directory.append(record)
     directory.append(result.session)
@@ -141,70 +283,17 @@ def _run_one(
 
 def _write_matrix(job: Job, directory: RunDirectory, index: Index) -> None:
     record = matrix_record(job.matrix, job.expansion, job.survey)
+    able = sorted({c.engine.name for c in job.expansion.cells if isinstance(job.adapters[c.engine.adapter], Replayer)})
+    record = replace(record, run_settings={**record.run_settings, REPLAYS: able})
     known = index.matrix
     if known is None or _comparable(known) != _comparable(record):
         directory.append(record)
 
 
 def _comparable(record: MatrixRecord) -> tuple[object, ...]:
-    return record.text, record.cells, dict(record.engines), dict(record.claims), dict(record.run_settings)
-
-
-def matrix_record(matrix: Matrix, expansion: Expansion, survey: Survey) -> MatrixRecord:
-    """The matrix as resolved on this machine, so that a report needs neither the file nor the engines."""
-    cells = []
-    for block in expansion.blocks:
-        for cell in block.members:
-            fate = survey.fates[cell.id]
-            cells.append(
-                {
-                    "id": cell.id,
-                    "fingerprint": fate.fingerprint,
-                    "block": block.id,
-                    "role": cell.role.value,
-                    "baseline": block.baseline.id,
-                    "settings": _plain(cell.settings()),
-                }
-            )
-    run = matrix.run
-    settings = {
-        "matrix": matrix.name,
-        "preset": run.preset,
-        "sessions": run.sessions,
-        "trials": run.trials,
-        "warmup": run.warmup,
-        "order": run.order,
-        "order_seed": run.order_seed,
-        "cache": run.cache,
-        "twin": run.twin,
-        "silence_timeout_s": run.silence_timeout_s,
-        "total_timeout_s": run.total_timeout_s,
-        "environment": matrix.host.environment,
-        "reserve": [{"name": item.name, "bytes": item.bytes} for item in matrix.host.reserve],
-        "language": matrix.language,
-        "unpinned": list(survey.unpinned),
-        "pins": {name: dict(found.config.pin) for name, found in survey.engines.items()},
-        "mismatches": {name: found.mismatch for name, found in survey.engines.items() if found.mismatch},
-        "not_formed": [list(item) for item in expansion.not_formed],
-        "demo_models": sorted({model for model, files in matrix.models.items() if "demo:" in repr(files)}),
-    }
-    return MatrixRecord(
-        matrix.text,
-        tuple(cells),
-        {name: found.identity for name, found in survey.engines.items()},
-        {cell_id: fate.claim for cell_id, fate in survey.fates.items()},
-        settings,
-        utc_now(),
-    )
-
-
-def _plain(value: object) -> object:
-    """The value with enums and tuples as JSON has them, so that a record equals itself after a round trip."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.value if hasattr(value, "value") else value
+    return (
+        record.text, record.cells, record.checks, dict(record.engines), dict(record.claims), dict(record.run_settings)
+    )  # fmt: skip
 
 
 def _write_refusals(job: Job, directory: RunDirectory, index: Index) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SWAP_LIMIT_BYTES = 500_000_000
 """Growth of swap over a session from which it counts as measured under memory pressure (``platform/macos``)."""
 
+STALL_LIMIT = 0.05
+"""Share of a trial in which all tasks waited for memory, from which its times are not the engine's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -55,6 +58,21 @@ def judge_trial(cell: Cell, observations: Iterable[Observation]) -> Judgement:
     return GOOD
 
 
+def judge_memory(memory: Iterable[Observation], wait_s: float | None) -> Judgement:
+    """Whether the machine ran short of memory during a trial that took ``wait_s`` seconds."""
+    for item in memory:
+        if item.metric == "memory_pressure" and item.value == "critical":
+            return Judgement(Status.MEMORY_PRESSURE, "macOS reported critical memory pressure")
+        if not isinstance(item.value, int | float):
+            continue
+        if item.metric == "trial_swap_delta" and item.value >= SWAP_LIMIT_BYTES:
+            return Judgement(Status.MEMORY_PRESSURE, f"swap grew by {item.value / 1e9:.2f} GB during the trial")
+        if item.metric == "memory_stall" and wait_s and item.value >= STALL_LIMIT * wait_s:
+            share = f"{item.value:.2f} s of {wait_s:.2f} s"
+            return Judgement(Status.MEMORY_PRESSURE, f"every task of the machine waited for memory for {share}")
+    return GOOD
+
+
 def engagement(adapter: Adapter, cell: Cell, trials: Sequence[TrialRecord]) -> Engagement:
     """Whether the drafter worked, over the measured trials of one session (``METHOD``, Engagement)."""
     if cell.method.kind is MethodKind.NONE:
@@ -80,7 +98,7 @@ def judge_session(
 ) -> Judgement:
     """The session's status: that of its first bad trial, else what engagement and memory say."""
     for trial in trials:
-        if trial.status is not Status.OK:
+        if trial.status is not Status.OK and trial.phase is not Phase.PHASES:
             return Judgement(trial.status, f"trial {trial.trial} ({trial.phase}): {trial.reason}")
     if engaged is Engagement.NOT_ENGAGED:
         reason = f"the drafter of method {cell.method.name} proposes in every round, and proposed nothing"

@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orchestrator.schema.adapter import TrialSpec
-from orchestrator.schema.record import Phase
+from orchestrator.schema.adapter import TrialSpec, phase_methods
+from orchestrator.schema.record import CONFIRM, Phase
 from orchestrator.schema.status import Status
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.store.index import Index
     from orchestrator.workloads.load import Prompt
 
+BLOCKED = "blocked_with_canary"
 WARMUP_TEXT = "Before the measurement begins, say something short about the weather of today:"
 """The warm-up prompt where a workload has no prompt to spare."""
 
@@ -35,7 +36,12 @@ class PlannedSet:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAttempt:
-    """A block attempt, new or resumed, with the sets that are missing."""
+    """A block attempt, new or resumed, with the sets that are missing.
+
+    Args:
+        blocked: all sessions of a cell run in a row, so that no set is complete before the last cell's turn.
+        purpose: of a new attempt, as :class:`orchestrator.schema.record.AttemptRecord` has it.
+    """
 
     block: str
     attempt: int
@@ -43,11 +49,20 @@ class PlannedAttempt:
     cells: tuple[Cell, ...]
     sets: tuple[PlannedSet, ...]
     planned_sets: int
+    blocked: bool = False
+    purpose: str = ""
 
     @property
     def sessions(self) -> int:
         """Sessions still to run."""
         return sum(len(one.cells) for one in self.sets)
+
+    @property
+    def sequence(self) -> tuple[tuple[PlannedSet, Cell], ...]:
+        """Every session in the order it runs."""
+        if not self.blocked:
+            return tuple((one, cell) for one in self.sets for cell in one.cells)
+        return tuple((one, cell) for cell in self.cells for one in self.sets if cell in one.cells)
 
 
 def plan_attempts(
@@ -85,8 +100,19 @@ def plan_attempts(
     return tuple(planned)
 
 
+def plan_confirmation(block: Block, winner: str, index: Index, settings: RunSettings) -> PlannedAttempt | None:
+    """A new attempt of the best of several faster cells with its baseline and twin: fresh sessions for one question."""
+    attempt = _new(block, list(block.members), {winner}, index, settings)
+    return replace(attempt, purpose=CONFIRM) if attempt is not None else None
+
+
 def ordered(cells: Sequence[Cell], set_index: int, settings: RunSettings) -> tuple[Cell, ...]:
-    """The order of a set's sessions: ABBA turns every other set around, ``random`` shuffles by a stored seed."""
+    """The order of a set's sessions: ABBA turns every other set around, ``random`` shuffles by a stored seed.
+
+    In a blocked order sets are not what alternates, and every set has the order of the cells.
+    """
+    if settings.order == BLOCKED:
+        return tuple(cells)
     if settings.order == "random":
         shuffled = list(cells)
         random.Random(f"{settings.order_seed}/{set_index}").shuffle(shuffled)  # noqa: S311  (an order, not a secret)
@@ -94,12 +120,18 @@ def ordered(cells: Sequence[Cell], set_index: int, settings: RunSettings) -> tup
     return tuple(cells) if set_index % 2 == 0 else tuple(reversed(cells))
 
 
+def instrumented(adapter: object, cell: Cell, settings: RunSettings) -> bool:
+    """Whether the cell's rounds are to be timed from inside: the matrix asks, and the adapter can."""
+    return settings.phases and cell.method.kind in phase_methods(adapter)
+
+
 def session_trials(
-    prompts: Sequence[Prompt], cell: Cell, settings: RunSettings, set_index: int
+    prompts: Sequence[Prompt], cell: Cell, settings: RunSettings, set_index: int, *, phases: bool = False
 ) -> tuple[tuple[TrialSpec, Prompt], ...]:
     """The trials of one session: warm-ups on other prompts, then the same measured list in every session.
 
-    Seeds are a function of (prompt, set) alone, so all arms of a set share them.
+    Seeds are a function of (prompt, set) alone, so all arms of a set share them. With ``phases`` the last set's session
+    repeats the measured list instrumented, after all else: it heats the machine before as few sessions as can be.
     """
     measured = list(prompts[: settings.trials])
     spare = list(prompts[settings.trials :])
@@ -108,6 +140,8 @@ def session_trials(
         prompt = spare[number % len(spare)] if spare else _warmup_prompt(measured[0])
         plan.append((Phase.WARMUP, prompt))
     plan += [(Phase.MEASURED, prompt) for prompt in measured]
+    if phases and set_index == settings.sessions - 1:
+        plan += [(Phase.PHASES, prompt) for prompt in measured]
     return tuple(
         (TrialSpec(i, phase.value, prompt.id, prompt.text, _seed(cell.sampling.seed, prompt.id, set_index)), prompt)
         for i, (phase, prompt) in enumerate(plan)
@@ -124,8 +158,9 @@ def _new(
     members = [companions[0], *speculative, *companions[1:]]
     earlier = index.attempts.get(block.id, [])
     number = max((state.attempt for state in earlier), default=0) + 1
-    sets = tuple(PlannedSet(i, 0, ordered(members, i, settings)) for i in range(settings.sessions))
-    return PlannedAttempt(block.id, number, True, tuple(members), sets, settings.sessions)
+    sets = tuple(PlannedSet(i, 0, ordered(members, i, settings)) for i in range(settings.most_sessions))
+    blocked = settings.order == BLOCKED
+    return PlannedAttempt(block.id, number, True, tuple(members), sets, settings.most_sessions, blocked)
 
 
 def _resume_or_new(
@@ -147,7 +182,8 @@ def _resume_or_new(
         alive = [cell for cell in members if not _gave_up(cell, newest.attempt, index)]
         missing = [i for i in range(newest.planned_sets) if i not in newest.complete]
         sets = tuple(PlannedSet(i, newest.next_take(i), ordered(alive, i, settings)) for i in missing)
-        return PlannedAttempt(block.id, newest.attempt, False, tuple(members), sets, newest.planned_sets)
+        blocked = settings.order == BLOCKED
+        return PlannedAttempt(block.id, newest.attempt, False, tuple(members), sets, newest.planned_sets, blocked)
     return _new(block, runnable, open_ids, index, settings)
 
 

@@ -12,16 +12,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.clock import now_s, utc_now
+from orchestrator.host import pressure
 from orchestrator.host.memory import MemorySampler
+from orchestrator.host.state import state
 from orchestrator.process.errors import LaunchError
 from orchestrator.process.ports import free_port
 from orchestrator.process.spawn import EngineProcess
 from orchestrator.runner.channel import LOG_TAIL_LINES, Channel
 from orchestrator.runner.events import TrialDone
-from orchestrator.runner.gates import GOOD, Judgement, engagement, judge_exchange, judge_session, judge_trial
+from orchestrator.runner.gates import (
+    GOOD,
+    Judgement,
+    engagement,
+    judge_exchange,
+    judge_memory,
+    judge_session,
+    judge_trial,
+)
 from orchestrator.runner.observe import ObservedTrial, observe_trial
 from orchestrator.runner.warmup import settled
-from orchestrator.schema.adapter import LaunchContext, LogStep
+from orchestrator.schema.adapter import LaunchContext, LogStep, keeps_state, session_conditions
 from orchestrator.schema.capture import READY_TRIAL, StepCapture, TrialCapture, log_line, read_session, step_lines
 from orchestrator.schema.errors import CaptureError, EngineRefusal
 from orchestrator.schema.observation import Observation, observed
@@ -83,7 +93,7 @@ class _Session:
         self.events = plan.folder / "events.jsonl"
 
     def run(self) -> SessionResult:
-        started, started_utc = now_s(), utc_now()
+        started, started_utc, before = now_s(), utc_now(), state()
         verdict = self._measure()
         engaged = engagement(self.adapter, self.cell, self.records)
         if verdict.status is Status.OK:
@@ -103,6 +113,7 @@ class _Session:
             self.tail,
             started_utc,
             utc_now(),
+            host={"start": before, "end": state()},
         )
         return SessionResult(tuple(self.records), session, now_s() - started)
 
@@ -134,10 +145,13 @@ class _Session:
         try:
             verdict = self._check_ready(channel, process)
             if verdict.status is Status.OK:
-                verdict = self._trials(channel, process)
+                verdict = self._trials(channel, process, instrumented=False)
             sampler.final_read()
         finally:
             self.observations += sampler.stop().observations
+        if verdict.status is Status.OK:
+            # After the memory is read, and without a say in the verdict: what is measured is measured by now.
+            self._trials(channel, process, instrumented=True)
         return verdict
 
     def _check_ready(self, channel: Channel, process: EngineProcess) -> Judgement:
@@ -151,13 +165,14 @@ class _Session:
         self.remedy = refusal.remedy
         return Judgement(refusal.status, refusal.reason)
 
-    def _trials(self, channel: Channel, process: EngineProcess) -> Judgement:
+    def _trials(self, channel: Channel, process: EngineProcess, *, instrumented: bool) -> Judgement:
         for spec, prompt in self.plan.trials:
-            if spec.phase == Phase.WARMUP and settled(self.records):
+            if (spec.phase == Phase.PHASES) != instrumented or (spec.phase == Phase.WARMUP and self._warm()):
                 continue
-            started_utc = utc_now()
+            started_utc, before = utc_now(), pressure.moment()
             capture = self._exchange(channel, process, spec.index, self.adapter.trial_steps(self.cell, spec))
-            record = self._record(spec, prompt, capture, started_utc)
+            memory = pressure.between(before, pressure.moment())
+            record = self._record(spec, prompt, capture, started_utc, memory)
             self.records.append(record)
             wait = next((o.value for o in record.observations if o.metric == "e2e_latency"), None)
             line = process.log_tail(1)
@@ -175,6 +190,10 @@ class _Session:
                 return self._ended_early(process, record)
         return GOOD
 
+    def _warm(self) -> bool:
+        """A drafter that remembers requests gets every warm-up: a number of them that varies would vary its drafts."""
+        return settled(self.records) and not keeps_state(self.adapter, self.cell)
+
     def _ended_early(self, process: EngineProcess, record: TrialRecord) -> Judgement:
         reason = f"trial {record.trial} ({record.phase.value}): {record.reason}"
         if process.poll() is None:
@@ -182,7 +201,14 @@ class _Session:
         status = Status.FAILED if record.status is Status.OK else record.status
         return Judgement(status, f"{reason or 'the engine ended'}; the engine process ended ({process.exit_text})")
 
-    def _record(self, spec: TrialSpec, prompt: Prompt, capture: TrialCapture, started_utc: str) -> TrialRecord:
+    def _record(
+        self,
+        spec: TrialSpec,
+        prompt: Prompt,
+        capture: TrialCapture,
+        started_utc: str,
+        memory: tuple[Observation, ...],
+    ) -> TrialRecord:
         seen, verdict = ObservedTrial((), (), "", "error", (), ()), judge_exchange(capture)
         if verdict.status is Status.OK:
             try:
@@ -191,7 +217,11 @@ class _Session:
                 verdict = Judgement(Status.UNPARSED, str(err))
             else:
                 verdict = judge_trial(self.cell, seen.observations)
-                self.conditions = self.adapter.conditions(self.cell, capture) or self.conditions
+                if verdict.status is Status.OK:
+                    wait = next((o.value for o in seen.observations if o.metric == "e2e_latency"), None)
+                    verdict = judge_memory(memory, float(wait) if isinstance(wait, int | float) else None)
+                if spec.phase != Phase.PHASES:
+                    self.conditions = self.adapter.conditions(self.cell, capture) or self.conditions
         return TrialRecord(
             self.plan.place,
             spec.index,
@@ -202,7 +232,7 @@ class _Session:
             spec.seed,
             verdict.status,
             verdict.reason,
-            seen.observations,
+            (*seen.observations, *memory),
             seen.token_ids,
             seen.text,
             seen.finish_reason,
@@ -243,6 +273,8 @@ class _Session:
         stderr = (self.plan.folder / "stderr.log").read_bytes()
         capture = read_session(self.events.read_text(encoding="utf-8"), stdout, stderr)
         self.observations += self.adapter.parse_session(self.cell, capture)
+        if self.conditions:
+            self.conditions += session_conditions(self.adapter, self.cell, capture)
 
 
 @contextmanager

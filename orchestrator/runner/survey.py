@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from orchestrator.host.fit import Budget, Fit
 from orchestrator.host.hashing import sha256_of
 from orchestrator.process.probe import run_probe
+from orchestrator.runner.foresight import fit_in, foresee, refuse_unfit
+from orchestrator.runner.plan import instrumented
 from orchestrator.schema.adapter import Claim, EngineIdentity, Refusal
 from orchestrator.schema.cell import Cell, EngineConfig, fingerprint
+from orchestrator.schema.fit import MemoryNeed
 from orchestrator.schema.status import Status
 from orchestrator.workloads.load import load_prompts
 
@@ -38,12 +42,21 @@ class EngineFinding:
 
 @dataclass(frozen=True, slots=True)
 class CellFate:
-    """A cell before it runs: why it cannot (or ``None``), its fingerprint and its claimed acceptance rule."""
+    """A cell before it runs: why it cannot (or ``None``), its fingerprint and its claimed acceptance rule.
+
+    ``facts`` are what the fingerprint hashes besides the cell's own settings, in clear, so that two runs can be
+    told apart by name: ``engine.*``, ``file.*``, ``prompts``, ``run``, ``methodology``.
+    """
 
     cell: Cell
     refusal: Refusal | None
     fingerprint: str
     claim: Claim
+    facts: Mapping[str, str] = field(default_factory=dict)
+    need: MemoryNeed | None = None
+    """What memory it will need, where its adapter foresees that and its files are here."""
+    fit: Fit | None = None
+    """Whether that is there, by the machine at the moment of the survey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,8 @@ class Survey:
 
     engines: Mapping[str, EngineFinding]
     fates: Mapping[str, CellFate]
+    host: Mapping[str, Any] = field(default_factory=dict)
+    """The machine at the moment of the survey: ``budget`` and ``largest_others``."""
 
     @property
     def unpinned(self) -> tuple[str, ...]:
@@ -59,7 +74,8 @@ class Survey:
         return tuple(
             name
             for name, found in self.engines.items()
-            if found.identity.unavailable is None and (not found.pinned or found.mismatch is not None)
+            if found.identity.unavailable is None
+            and (not found.pinned or (found.mismatch is not None and found.config.allow_unpinned))
         )
 
 
@@ -82,10 +98,11 @@ def survey_cells(
     adapters: Mapping[str, Adapter],
     settings: RunSettings,
     scratch: Path,
+    room: Budget | None = None,
 ) -> dict[str, CellFate]:
-    """Each cell's fate, decided without starting an engine."""
+    """Each cell's fate, decided without starting an engine; with ``room`` also whether its memory is there."""
     return {
-        cell.id: _fate(cell, engines[cell.engine.name], adapters[cell.engine.adapter], settings, scratch)
+        cell.id: _fate(cell, engines[cell.engine.name], adapters[cell.engine.adapter], settings, scratch, room)
         for cell in cells
     }
 
@@ -111,17 +128,22 @@ def _pin_mismatch(pin: Mapping[str, str], identity: EngineIdentity) -> str | Non
     return "; ".join(differing) or None
 
 
-def _fate(cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunSettings, scratch: Path) -> CellFate:
+def _fate(
+    cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunSettings, scratch: Path, room: Budget | None
+) -> CellFate:
     claim = adapter.exactness(cell, engine.identity)
     refusal = _refusal(cell, engine, adapter, settings)
+    need = foresee(adapter, cell) if refusal is None else None
+    fit = fit_in(need, room)
+    refusal = refusal or refuse_unfit(fit, forced=settings.force_fit)
     facts = {f"engine.{key}": value for key, value in engine.identity.facts.items()}
-    facts |= {"methodology": str(METHODOLOGY_VERSION), "run": _measuring_settings(settings)}
+    facts |= {"methodology": str(METHODOLOGY_VERSION), "run": _measuring_settings(settings, cell, adapter)}
     if refusal is None:
         facts |= {
             f"file.{number}": sha256_of(Path(path), scratch / "hashes.json") for number, path in enumerate(cell.files)
         }
         facts["prompts"] = _prompts_digest(cell)
-    return CellFate(cell, refusal, fingerprint(cell, facts), claim)
+    return CellFate(cell, refusal, fingerprint(cell, facts), claim, facts, need, fit)
 
 
 def _refusal(cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunSettings) -> Refusal | None:
@@ -148,11 +170,17 @@ def _refusal(cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunS
     return adapter.supports(cell, engine.identity)
 
 
-def _measuring_settings(settings: RunSettings) -> str:
-    return (
+def _measuring_settings(settings: RunSettings, cell: Cell, adapter: Adapter) -> str:
+    words = (
         f"sessions={settings.sessions} trials={settings.trials} warmup={settings.warmup} "
-        f"order={settings.order} cache={settings.cache}"
+        f"order={settings.order} cache={settings.cache}{_adaptive(settings)}"
     )
+    return f"{words} phases" if instrumented(adapter, cell, settings) else words
+
+
+def _adaptive(settings: RunSettings) -> str:
+    limits = settings.adaptive
+    return "" if limits is None else f" adaptive={limits.half_width:g}/{limits.max_sessions}"
 
 
 def _prompts_digest(cell: Cell) -> str:

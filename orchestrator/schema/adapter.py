@@ -6,7 +6,7 @@ which commands tell what the engine is, how to launch it, which exchanges make o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -235,6 +235,29 @@ class Condition:
     effective: str | None
     verdict: Honoured
     source: str
+
+
+def phase_methods(adapter: object) -> frozenset[MethodKind]:
+    """Methods for which the adapter can time the parts of a round in an instrumented repeat.
+
+    An adapter that can has the attribute ``phase_methods``, answers a :class:`TrialSpec` of phase ``phases`` with an
+    instrumented request, and reports ``draft_time``, ``verify_time`` and ``rollback_time`` of it under a definition of
+    its own. One without the attribute is never asked.
+    """
+    found: frozenset[MethodKind] = getattr(adapter, "phase_methods", frozenset())
+    return found
+
+
+def session_conditions(adapter: object, cell: Cell, capture: SessionCapture) -> tuple[Condition, ...]:
+    """Conditions that only a whole process tells, by an adapter with a method of that name; nothing from another."""
+    ask: Callable[[Cell, SessionCapture], tuple[Condition, ...]] | None = getattr(adapter, "session_conditions", None)
+    return ask(cell, capture) if ask is not None else ()
+
+
+def keeps_state(adapter: object, cell: Cell) -> bool:
+    """Whether the cell's drafter remembers earlier requests, so that every session must make the very same ones."""
+    ask: Callable[[Cell], bool] | None = getattr(adapter, "keeps_state", None)
+    return ask(cell) if ask is not None else False
 
 
 class Adapter(Protocol):

@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 TWIN_SUFFIX = "~twin"
+CHECK_SUFFIX = "~check"
+"""Ends the id of a distribution check; the rest is the id of the cell whose answers it judges."""
 
 
 class MethodKind(StrEnum):
@@ -76,7 +78,10 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Every sampler setting, stated. ``top_k`` 0, ``top_p`` 1, ``min_p`` 0 and penalties 1/0/0 mean off."""
+    """Every sampler setting, stated.
+
+    ``top_k`` 0, ``top_p`` 1, ``min_p`` 0, penalties 1/0/0 and ``xtc_probability`` 0 mean off.
+    """
 
     name: str
     temperature: float
@@ -87,6 +92,8 @@ class Sampling:
     repeat_penalty: float
     presence_penalty: float
     frequency_penalty: float
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
 
     @property
     def greedy(self) -> bool:
@@ -152,6 +159,31 @@ class Cell:
         return dataclasses.asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class CheckCell:
+    """A distribution check of a speculative cell: a cell of kind ``check``, selected, run and rerun by its own id.
+
+    Args:
+        cell: whose answers are judged.
+        baseline: what they are judged against.
+        preset: ``screen`` or ``certify``.
+    """
+
+    cell: Cell
+    baseline: Cell
+    preset: str
+
+    @property
+    def id(self) -> str:
+        """The judged cell's id with ``~check`` behind it."""
+        return self.cell.id + CHECK_SUFFIX
+
+    @property
+    def block_id(self) -> str:
+        """The block of the judged cell: its checks share the arms without speculation."""
+        return self.cell.block_id
+
+
 def fingerprint(cell: Cell, facts: Mapping[str, str]) -> str:
     """A 16-digit hash of everything that could move the cell's numbers.
 
@@ -168,6 +200,9 @@ def fingerprint(cell: Cell, facts: Mapping[str, str]) -> str:
     for path_key in ("target", "drafts", "mtp"):
         settings["model"].pop(path_key)
     settings["workload"].pop("prompts")
+    if cell.sampling.xtc_probability == 0:  # without it the threshold moves nothing, and older runs have neither
+        for off in ("xtc_probability", "xtc_threshold"):
+            settings["sampling"].pop(off)
     body = {"cell": settings, "facts": dict(facts)}
     text = json.dumps(body, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -22,6 +22,7 @@ class Unit(StrEnum):
     COUNT = "count"
     WORD = "word"
     TRUTH = "bool"
+    JOULE = "J"
 
 
 class Better(StrEnum):
@@ -192,6 +193,29 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
     ("verify_time", "Time in verification passes where the engine measures it.", _S, _LOW, _ENG),
     ("rollback_time", "Time restoring caches after a rejection where the engine measures it.", _S, _LOW, _ENG),
     ("engine_peak_memory", "The engine allocator's own peak; its basis is named by the definition id.", _B, _LOW, _ENG),
+    ("trial_swap_delta", "Growth of the machine's swap in use over the trial.", _B, _LOW, _OS),
+    (
+        "memory_stall",
+        "Time over the trial in which every runnable task of the machine waited for memory (Linux PSI, full).",
+        _S,
+        _LOW,
+        _OS,
+    ),
+    (
+        "memory_pressure",
+        "Memory pressure around the trial in the system's word: macOS normal, warning or critical; Linux no stalls, "
+        "some stalls or full stalls.",
+        Unit.WORD,
+        _LOW,
+        _OS,
+    ),
+    (
+        "energy_decode",
+        "Energy from the first burst to the last, gross, by a power sampler of the chip: mains power is higher.",
+        Unit.JOULE,
+        _LOW,
+        _OS,
+    ),
     ("task_correct", "A fixed task's answer is right.", Unit.TRUTH, _HIGH, Clock.GRADER),
 )
 
@@ -220,6 +244,13 @@ _SESSION: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
         _OS,
     ),
     ("swap_delta", "Growth of the machine's swap in use over the session.", _B, _LOW, _OS),
+    (
+        "engine_buffers",
+        "Sum of the buffers that the engine says it holds: weights (mapped ones too), caches, state and compute.",
+        _B,
+        _LOW,
+        _ENG,
+    ),
 )
 
 

@@ -75,6 +75,13 @@ class Comparison:
     session_ratios: tuple[float, ...] = ()
     sessions_needed: int | None = None
 
+    @property
+    def sessions_more(self) -> int | None:
+        """Sessions still to measure for an interval of ±2 %; 0 when it is that narrow, ``None`` where nobody knows."""
+        if self.sessions_needed is None or self.ratio is None:
+            return None
+        return max(0, self.sessions_needed - self.ratio.n)
+
 
 class Verdict(StrEnum):
     """Of one exactness check."""
@@ -105,6 +112,9 @@ class Divergence:
         index: first differing token, from 0; the shorter length when one is a prefix of the other.
         length: tokens compared.
         baseline_text: output text of the baseline; ``cell_text`` of the speculative cell.
+        tie: ``near-tie``, ``divergent`` or ``not adjudicated``; ``why`` says why, in words.
+        margin_nat: distance of the baseline's top two tokens there, by replay; ``None`` without one.
+        limit_nat: the distance up to which it counts as a near-tie.
     """
 
     prompt_id: str
@@ -114,6 +124,10 @@ class Divergence:
     cell_ids: tuple[int, ...]
     baseline_text: str
     cell_text: str
+    tie: str = "not adjudicated"
+    why: str = ""
+    margin_nat: float | None = None
+    limit_nat: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ def quantity(value: float, unit: Unit) -> str:
         return f"{value:.0f}" if float(value).is_integer() else _three(value)
     if unit is Unit.TOKEN_RATE:
         return f"{_three(value)} tok/s"
+    if unit is Unit.JOULE:
+        return f"{_three(value)} J"
     if unit is Unit.SECOND_PER_TOKEN:
         return f"{seconds(value)}/tok"
     return _three(value)

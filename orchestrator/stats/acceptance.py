@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from orchestrator.stats.student import NO_SPREAD_LOG
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 MIN_PROMPTS = 3
 FLAT_SLACK = 0.05
@@ -54,8 +56,7 @@ def pooled(frame: pd.DataFrame, level: float = 0.95, seed: int = BOOTSTRAP_SEED,
     point, count = float(sums[1] / sums[0]), len(counts)
     if count < MIN_PROMPTS:
         return Estimate(point, None, None, level, count, f"Σ ÷ Σ; an interval needs {MIN_PROMPTS} prompts")
-    drawn = np.random.default_rng(seed).integers(0, count, (draws, count))
-    totals = counts[drawn].sum(axis=1)
+    totals = _times_drawn(count, seed, draws) @ counts
     # A draw of prompts that all drafted nothing has no rate; such draws are left out.
     rates = totals[totals[:, 0] > 0, 1] / totals[totals[:, 0] > 0, 0]
     low, high = (float(bound) for bound in np.quantile(rates, [0.5 - level / 2, 0.5 + level / 2]))
@@ -63,6 +64,16 @@ def pooled(frame: pd.DataFrame, level: float = 0.95, seed: int = BOOTSTRAP_SEED,
         return Estimate(point, None, None, level, count, "Σ ÷ Σ; no interval: no spread between prompts")
     method = f"Σ ÷ Σ, bootstrap over {count} prompts, {draws} draws, seed {seed}"
     return Estimate(point, low, high, level, count, method)
+
+
+@lru_cache(maxsize=4)
+def _times_drawn(count: int, seed: int, draws: int) -> NDArray[np.float64]:
+    """How often each prompt is in each resample, draws × prompts: the same for all cells with as many prompts."""
+    drawn = np.random.default_rng(seed).integers(0, count, (draws, count))
+    times = np.zeros((draws, count))
+    np.add.at(times, (np.arange(draws)[:, None], drawn), 1.0)
+    times.setflags(write=False)
+    return times
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,20 @@ def canary(before: pd.DataFrame, after: pd.DataFrame, limit: float = CANARY_LIMI
     return steady, f"{words} (limit ±{percent(limit)})"
 
 
+def blocked_floor(after: pd.DataFrame, before: pd.DataFrame, level: float = 0.95) -> NoiseFloor:
+    """The noise floor of a blocked order, where the twin is the baseline measured once more after all other cells.
+
+    It differs from the baseline by the drift between them, which is no alarm as long as :func:`canary` bears it, and
+    no comparison in between can tell such a change from an effect: the floor is the farther end of the interval.
+    """
+    plain = noise_floor(after, before, level)
+    if plain.ratio is None or plain.ratio.low is None or plain.ratio.high is None:
+        return NoiseFloor(None, plain.ratio, inconclusive=False, reason=plain.reason)
+    farthest = max(abs(math.log(plain.ratio.low)), abs(math.log(plain.ratio.high)))
+    words = f"A/A {ratio(plain.ratio.point)} {ratio_interval(plain.ratio.low, plain.ratio.high)}, before and after"
+    return NoiseFloor(math.expm1(farthest), plain.ratio, inconclusive=False, reason=words)
+
+
 def _judge(blocks: Sequence[Sequence[float]], level: float) -> NoiseFloor:
     spreads = [spread(block) for block in blocks]
     every = [log for block in blocks for log in block]

@@ -80,11 +80,12 @@ def rows(frame: pd.DataFrame) -> tuple[tuple[int, str, float], ...]:
     """
     if frame.empty:
         return ()
-    absent = [name for name in COLUMNS if name not in frame.columns]
-    if absent:
+    try:
+        columns = [frame[name].tolist() for name in COLUMNS]
+    except KeyError as err:
+        absent = ", ".join(name for name in COLUMNS if name not in frame.columns)
         present = ", ".join(map(str, frame.columns))
-        raise ValueError(f"the frame lacks the columns {', '.join(absent)}; it has {present}")
-    columns = (frame[name].tolist() for name in COLUMNS)
+        raise ValueError(f"the frame lacks the columns {absent}; it has {present}") from err
     return tuple(sorted((int(s), str(p), float(v)) for s, p, v in zip(*columns, strict=True)))
 
 

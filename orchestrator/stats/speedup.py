@@ -30,6 +30,10 @@ class Decomposition:
         model_alpha: α at which the i.i.d. model gives the measured A; ``None`` when none does.
         model_speedup: what the i.i.d. model predicts when a verify pass costs one plain pass; ``None`` without c.
         note: what had to be left out, in words; else empty.
+        judged_alpha: accepted ÷ (accepted + refused), the α that the counts give; ``None`` where refusals are not told.
+        predicted_tokens: tokens per pass that the i.i.d. model predicts from it, to hold against the measured A.
+        predicted_speedup: the same ÷ (1 + γ·c), a verify pass taken at the price of a plain one; with an unknown draft
+            cost the draft is taken as free, so that it is the most that could be hoped for.
     """
 
     speedup: float
@@ -45,6 +49,20 @@ class Decomposition:
     model_alpha: float | None
     model_speedup: float | None
     note: str = ""
+    judged_alpha: float | None = None
+    predicted_tokens: float | None = None
+    predicted_speedup: float | None = None
+
+    def model_words(self) -> str:
+        """Predicted against measured in one sentence; empty where the counts give no prediction."""
+        if self.predicted_tokens is None or self.predicted_speedup is None or self.judged_alpha is None:
+            return ""
+        most = "at most " if self.draft_cost is None else ""
+        return (
+            f"model (every judged token accepted with one chance, {percent(self.judged_alpha)}; verify passes as cheap "
+            f"as plain ones): {plain(self.predicted_tokens)} tokens per pass and {most}{ratio(self.predicted_speedup)} "
+            f"the decode rate; measured {plain(self.tokens_per_pass)} and {ratio(self.speedup)}"
+        )
 
     def words(self) -> str:
         """One sentence with the numbers filled in."""
@@ -87,6 +105,8 @@ def decompose(
     plain_pass_s: float | None = None,
     draft_s_per_pass: float | None = None,
     draft_is_free: bool = False,
+    draft_is_lower_bound: bool = False,
+    judged_alpha: float | None = None,
 ) -> Decomposition:
     """What the measured speed-up implies about the cost of a pass.
 
@@ -98,6 +118,8 @@ def decompose(
         plain_pass_s: seconds of one baseline pass (its time per token).
         draft_s_per_pass: drafter's seconds ÷ target passes, where the engine measures them.
         draft_is_free: the method has no drafter model (n-gram), so that its share is taken as 0.
+        draft_is_lower_bound: the engine times a part of the drafting only, so that the verification costs at most v.
+        judged_alpha: accepted ÷ (accepted + refused), from which the model's own prediction is made.
 
     Without a draft time, v + o lies between one plain pass (a verify pass does at least the work of one, so all
     the rest is drafting) and the whole pass cost; a pass cheaper than that gives its own cost as both bounds.
@@ -114,11 +136,14 @@ def decompose(
     if draft is None and draft_s_per_pass is not None and plain_pass_s is not None and plain_pass_s > 0:
         draft = draft_s_per_pass / plain_pass_s
     note = ""
+    if draft and draft_is_lower_bound:
+        note = "the drafter's time is a lower bound, so the verification costs at most that"
     if draft is not None and draft > cost:
         draft, note = None, "the engine's draft time is longer than the whole pass and is not used"
     low, high = (cost - draft, cost - draft) if draft is not None else (min(1.0, cost), cost)
     alpha = alpha_of(tokens_per_pass, mean_draft_length)
     modelled = expected_tokens(alpha, mean_draft_length) if alpha is not None else None
+    predicted = expected_tokens(judged_alpha, mean_draft_length) if judged_alpha is not None else None
     return Decomposition(
         speedup,
         tokens_per_pass,
@@ -133,6 +158,9 @@ def decompose(
         alpha,
         modelled / (1 + draft) if modelled is not None and draft is not None else None,
         note,
+        judged_alpha,
+        predicted,
+        predicted / (1 + (draft or 0.0)) if predicted is not None else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from scipy.special import stdtr, stdtrit
@@ -52,8 +53,12 @@ def spread(logs: Sequence[float]) -> Spread:
 
 def half_width(sd: float, n: int, level: float, df: int | None = None) -> float:
     """Half of the two-sided interval at ``level``, on the log scale; ``df`` defaults to ``n`` − 1."""
-    quantile = float(stdtrit(n - 1 if df is None else df, 0.5 + level / 2))
-    return quantile * sd / math.sqrt(n)
+    return _quantile(n - 1 if df is None else df, 0.5 + level / 2) * sd / math.sqrt(n)
+
+
+@lru_cache(maxsize=1024)
+def _quantile(df: int, p: float) -> float:
+    return float(stdtrit(df, p))
 
 
 def ratio_bounds(found: Spread, level: float) -> tuple[float, float] | None:

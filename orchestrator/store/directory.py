@@ -129,6 +129,49 @@ class RunDirectory:
             raise StoreError(f"{folder}: cannot be made: {err.strerror}; check space and owner") from err
         return folder
 
+    def replay_folder(self, cell_id: str, fingerprint: str, attempt: int) -> Path:
+        """A new empty folder ``cells/<slug>-<fp8>/attempt-N/replay-R`` for a session that measures nothing.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        parent = self._attempt_folder(cell_id, fingerprint, attempt)
+        number = sum(1 for _ in parent.glob("replay-*"))
+        folder = parent / f"replay-{number}"
+        try:
+            folder.mkdir(parents=True)
+        except OSError as err:
+            raise StoreError(f"{folder}: cannot be made: {err.strerror}; check space and owner") from err
+        return folder
+
+    def check_folder(self, cell_id: str, fingerprint: str, attempt: int, arm: str) -> Path:
+        """A new empty folder ``cells/<slug>-<fp8>/attempt-N/<arm>-R`` for one arm of a distribution check.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        parent = self._attempt_folder(cell_id, fingerprint, attempt)
+        folder = parent / f"{arm}-{sum(1 for _ in parent.glob(f'{arm}-*'))}"
+        try:
+            folder.mkdir(parents=True)
+        except OSError as err:
+            raise StoreError(f"{folder}: cannot be made: {err.strerror}; check space and owner") from err
+        return folder
+
+    def memory_folder(self, cell_id: str, fingerprint: str) -> Path:
+        """A new empty folder ``cells/<slug>-<fp8>/memory-N`` for an untimed memory trial.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        parent = self._attempt_folder(cell_id, fingerprint, 0).parent
+        folder = parent / f"memory-{sum(1 for _ in parent.glob('memory-*'))}"
+        try:
+            folder.mkdir(parents=True)
+        except OSError as err:
+            raise StoreError(f"{folder}: cannot be made: {err.strerror}; check space and owner") from err
+        return folder
+
     def next_take(self, cells: Mapping[str, str], attempt: int, set_index: int) -> int:
         """The lowest take above every folder of that set on disk; 0 when there is none.
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING
 
-from orchestrator.schema.record import SessionRecord
+from orchestrator.schema.record import CheckRecord, SessionRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,3 +36,13 @@ def expected_s(queue: Sequence[str], spent_s: Mapping[str, Sequence[float]]) -> 
     for cell, spans in spent_s.items():
         engines.setdefault(cell.split("/")[0], []).extend(spans)
     return sum(median(spent_s.get(cell) or engines.get(cell.split("/")[0]) or everything) for cell in queue)
+
+
+def generation_seconds(records: Iterable[Record]) -> dict[str, float]:
+    """Median seconds of one generation of a distribution check, by engine."""
+    taken: dict[str, list[float]] = {}
+    for record in records:
+        if isinstance(record, CheckRecord) and record.tokens:
+            span = datetime.fromisoformat(record.ended_utc) - datetime.fromisoformat(record.started_utc)
+            taken.setdefault(record.cell.split("/")[0], []).append(span.total_seconds() / len(record.tokens))
+    return {engine: median(spans) for engine, spans in taken.items()}

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.schema.cell import Role
 from orchestrator.schema.errors import StoreError
-from orchestrator.schema.record import AttemptRecord, CellRecord, MatrixRecord, NoteRecord, Record, TrialRecord
+from orchestrator.schema.record import (
+    AttemptRecord,
+    CellRecord,
+    MatrixRecord,
+    MemoryRecord,
+    NoteRecord,
+    Record,
+    ReplayRecord,
+    TrialRecord,
+)
 from orchestrator.schema.status import Status
+from orchestrator.store.check_states import CheckState, check_states
 from orchestrator.store.judge import Counted, Verdict, judge, trials_of
 from orchestrator.store.ledger import Ledger
 from orchestrator.store.outcome import exit_code, select_failed
@@ -32,12 +42,18 @@ class Index:
         cells: by id, in the order of the matrix.
         attempts: by block, oldest first.
         notes: what a reader of the run must know, in order.
+        replays: what baselines said of given texts, in order; of every attempt.
+        memory: the newest memory trial of a cell under its present fingerprint, by cell id.
+        checks: distribution checks by id, in the order of the matrix.
     """
 
     matrix: MatrixRecord | None
     cells: dict[str, CellState]
     attempts: dict[str, list[AttemptState]]
     notes: tuple[NoteRecord, ...]
+    replays: tuple[ReplayRecord, ...] = ()
+    memory: Mapping[str, MemoryRecord] = field(default_factory=dict)
+    checks: Mapping[str, CheckState] = field(default_factory=dict)
 
     @classmethod
     def build(cls, records: Iterable[Record]) -> Index:
@@ -59,7 +75,9 @@ class Index:
         cells = {name: _state(ledger, view, in_use[view.row.block]) for name, view in views.items()}
         prints = {row.id: row.fingerprint for row in rows}
         attempts = {block: [_attempt(ledger, one, prints) for one in found] for block, found in by_block.items()}
-        return cls(ledger.matrix, cells, attempts, tuple(ledger.notes))
+        keys = {row.id: (row.id, row.fingerprint) for row in rows}
+        memory = {name: ledger.memory[key] for name, key in keys.items() if key in ledger.memory}
+        return cls(ledger.matrix, cells, attempts, tuple(ledger.notes), tuple(ledger.replays), memory, check_states(ledger, cells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,7 @@ class _Row:
     role: Role
     baseline: str | None
     settings: Mapping[str, Any]
+    facts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +111,15 @@ def _rows(matrix: MatrixRecord | None) -> tuple[_Row, ...]:
         return ()
     try:
         return tuple(
-            _Row(row["id"], row["fingerprint"], row["block"], Role(row["role"]), row["baseline"], row["settings"])
+            _Row(
+                row["id"],
+                row["fingerprint"],
+                row["block"],
+                Role(row["role"]),
+                row["baseline"],
+                row["settings"],
+                row.get("facts", {}),
+            )
             for row in matrix.cells
         )
     except (KeyError, ValueError) as err:
@@ -137,6 +164,7 @@ def _state(ledger: Ledger, view: _View, in_use: set[int]) -> CellState:
         settings=row.settings,
         engagement=current.engagement if current else None,
         history=tuple(history),
+        facts=row.facts,
     )
 
 
@@ -177,4 +205,7 @@ def _attempt(ledger: Ledger, record: AttemptRecord, prints: Mapping[str, str]) -
         order=record.order,
         order_seed=record.order_seed,
         current=all(prints.get(cell) == fingerprint for cell, fingerprint in record.cells.items()),
+        max_sets=record.max_sets,
+        stopped=record.stopped,
+        purpose=record.purpose,
     )

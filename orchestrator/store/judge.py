@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.schema.record import AttemptRecord, Engagement, SessionRecord, TrialRecord
+from orchestrator.schema.record import AttemptRecord, Engagement, Phase, SessionRecord, TrialRecord
 from orchestrator.schema.status import STATUS_RULES, Status
 from orchestrator.store.ledger import Ledger
 from orchestrator.store.states import worst
@@ -104,10 +104,12 @@ def _counted(ledger: Ledger, cell: str, attempt: AttemptRecord) -> tuple[Counted
 
 def _count(ledger: Ledger, session: SessionRecord, complete: bool) -> Counted:
     trials = tuple(sorted(ledger.trials.get(session.place, ()), key=lambda trial: trial.trial))
-    status = worst((session.status, *(trial.status for trial in trials)))
+    # What the instrumented repeat came to says nothing about the figures measured before it.
+    told = [trial for trial in trials if trial.phase is not Phase.PHASES]
+    status = worst((session.status, *(trial.status for trial in told)))
     reason = session.reason
     if status is not session.status:
-        bad = next(trial for trial in trials if trial.status is status)
+        bad = next(trial for trial in told if trial.status is status)
         reason = f"trial {bad.trial} ({bad.phase.value}): {bad.reason}"
     return Counted(session, trials, status, reason, complete)
 

@@ -10,10 +10,15 @@ from orchestrator.schema.errors import StoreError
 from orchestrator.schema.record import (
     AttemptRecord,
     CellRecord,
+    CheckEndRecord,
+    CheckPlanRecord,
+    CheckRecord,
     MatrixRecord,
+    MemoryRecord,
     NoteRecord,
     Place,
     Record,
+    ReplayRecord,
     SessionRecord,
     SetRecord,
     TrialRecord,
@@ -39,6 +44,9 @@ class Ledger:
 
     matrix: MatrixRecord | None = None
     notes: list[NoteRecord] = field(default_factory=list)
+    replays: list[ReplayRecord] = field(default_factory=list)
+    memory: dict[tuple[str, str], MemoryRecord] = field(default_factory=dict)
+    checks: list[CheckPlanRecord | CheckRecord | CheckEndRecord] = field(default_factory=list)
     attempts: dict[BlockAttempt, AttemptRecord] = field(default_factory=dict)
     complete: dict[BlockAttempt, dict[int, SetRecord]] = field(default_factory=lambda: defaultdict(dict))
     takes: dict[BlockAttempt, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -81,6 +89,12 @@ class Ledger:
             self.fates[record.cell, record.fingerprint] = record
         elif isinstance(record, MatrixRecord):
             self.matrix = record
+        elif isinstance(record, ReplayRecord):
+            self.replays.append(record)
+        elif isinstance(record, MemoryRecord):
+            self.memory[record.cell, record.fingerprint] = record
+        elif isinstance(record, CheckPlanRecord | CheckRecord | CheckEndRecord):
+            self.checks.append(record)
         else:
             self.notes.append(record)
 

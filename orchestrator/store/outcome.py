@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from orchestrator.schema.status import STATUS_RULES
+from orchestrator.store.check_states import CheckState
 from orchestrator.store.states import CellState
 
-States = Mapping[str, CellState] | Iterable[CellState]
-"""Cell states, as ``Index.cells`` or as an iterable of its values."""
+State = CellState | CheckState
+States = Mapping[str, CellState] | Mapping[str, State] | Iterable[State]
+"""States of cells and checks, as ``Index.cells`` or as an iterable of values."""
 
 
 def exit_code(states: States, requested: Collection[str], strict: bool) -> int:
@@ -39,5 +41,5 @@ def select_failed(states: States) -> tuple[str, ...]:
     return tuple(state.id for state in _values(states) if STATUS_RULES[state.status].selected_by_failed)
 
 
-def _values(states: States) -> Iterable[CellState]:
+def _values(states: States) -> Iterable[State]:
     return states.values() if isinstance(states, Mapping) else states

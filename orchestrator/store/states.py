@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.schema.adapter import Claim
@@ -57,6 +57,7 @@ class CellState:
         partner_trials: the trials of ``partner_sessions``.
         engagement: over the pooled sessions, or over all that were judged when none is pooled.
         history: status per attempt that held the cell, each judged under its own fingerprint.
+        facts: what the fingerprint hashes besides the settings, in clear; empty for runs of older versions.
     """
 
     id: str
@@ -81,6 +82,7 @@ class CellState:
     settings: Mapping[str, Any]
     engagement: Engagement | None
     history: tuple[tuple[int, Status], ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,9 @@ class AttemptState:
         complete: the take that completed a set, by set index.
         takes: the highest take seen of each set, complete or not.
         current: whether every cell is in the newest matrix with the recorded fingerprint; else it is not resumed.
+        max_sets: the limit of an adaptive attempt, whose ``planned_sets`` becomes the number that was enough.
+        stopped: why it stopped early.
+        purpose: ``confirm`` where the best of several faster cells was measured anew.
     """
 
     block: str
@@ -104,6 +109,9 @@ class AttemptState:
     order: str
     order_seed: int
     current: bool
+    max_sets: int | None = None
+    stopped: str = ""
+    purpose: str = ""
 
     @property
     def missing(self) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ from orchestrator.schema.record import Phase
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = {name: importlib.import_module(f"adapters.{name}").ADAPTER for name in BUILT_IN}
 GOLDENS = [pytest.param(name, folder, id=f"{name}-{folder.name}") for name in ADAPTERS for folder in case_folders(name)]
-HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "httpx", "gguf", "safetensors", "xllamacpp", "mlx", "mlx_lm", "transformers")
+HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "httpx", "gguf", "safetensors", "xllamacpp", "llama_cpp", "mlx", "mlx_lm", "transformers")
 every_adapter = pytest.mark.parametrize("name", list(ADAPTERS))
 every_golden = pytest.mark.parametrize(("name", "folder"), GOLDENS)
 

@@ -73,7 +73,7 @@ def test_each_drafter_is_told_its_settings(tmp_path):
     }
     assert settings(MTP, tmp_path)["draft"]["path"] is None
     assert settings(MTP, tmp_path, mtp="/m/h.gguf")["draft"]["path"] == "/m/h.gguf"
-    assert settings(NGRAM, tmp_path)["ngram"] == {"size_n": 2, "size_m": 8, "min_hits": 1}
+    assert settings(NGRAM, tmp_path)["ngrams"] == {"ngram-simple": {"size_n": 2, "size_m": 8, "min_hits": 1}}
 
 
 def test_both_paths_ask_and_read_alike():

@@ -17,10 +17,19 @@ from mlx_session import GREEDY, NONE, WARM, drafting, make_cell
 
 from adapters._mlx_rounds import Round, split_rounds, tally
 from adapters.mlx_lm import ADAPTER, CONFIG_FILE, WORKER
-from orchestrator.schema.adapter import EngineIdentity, Honoured, LaunchContext, ProbeOutput, Rule, TrialSpec
+from orchestrator.schema.adapter import (
+    EngineIdentity,
+    Honoured,
+    LaunchContext,
+    ProbeOutput,
+    Rule,
+    TrialSpec,
+    phase_methods,
+)
 from orchestrator.schema.capture import TrialCapture
 from orchestrator.schema.cell import EosPolicy, Method, MethodKind
 from orchestrator.schema.errors import CaptureError
+from orchestrator.schema.observation import Absence
 from orchestrator.schema.status import Status
 
 KNOWN = EngineIdentity(version="0.32.2")
@@ -158,7 +167,7 @@ def test_a_setting_that_was_changed_on_its_way_is_shown() -> None:
     assert verdicts["kv_bits"] == ("None", "4", Honoured.CHANGED)
     assert verdicts["dtype"] == ("float16", "bfloat16", Honoured.CHANGED)
     assert verdicts["temperature"][2] is Honoured.HONOURED
-    assert "top_p → min_p → top_k → temperature" in str(verdicts["filter_order"][1])
+    assert "top_p → min_p → XTC → top_k → temperature" in str(verdicts["filter_order"][1])
 
 
 def test_the_end_of_text_policy_is_a_condition() -> None:
@@ -192,9 +201,57 @@ def test_a_request_states_every_setting() -> None:
         "op": "generate", "trial": 2, "prompt": "text", "max_tokens": 9, "num_draft_tokens": 3, "eos": "mask",
         "sampling": {
             "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.0,
-            "presence_penalty": 0.0, "frequency_penalty": 0.0, "seed": 77,
+            "presence_penalty": 0.0, "frequency_penalty": 0.0, "xtc_probability": 0.0, "xtc_threshold": 0.1, "seed": 77,
         },
     }
+    (instrumented,) = ADAPTER.trial_steps(cell, TrialSpec(2, "phases", "p", "text", 77))
+    assert instrumented.message == {**step.message, "phases": True}  # type: ignore[union-attr]
+
+
+def test_parts_of_a_round_are_told_by_an_instrumented_repeat_alone() -> None:
+    names = ("draft_time", "verify_time", "rollback_time")
+    for case_name, told in (("draft-k4", False), ("draft-phases", True)):
+        case = load_case(GOLDEN / "mlx_lm" / case_name)
+        parsed = ADAPTER.parse_trial(case.cell, case.trial_of(case.capture()))
+        found = {item.metric: item for item in parsed.observations}
+        assert [found[name].value is not None for name in names] == [told] * 3
+        assert parsed.problems == ()
+        for name in names:
+            if told:
+                assert found[name].definition == f"mlx-lm:0.32.2:instrumented:{name}"
+                assert "instrumented repeat; adds synchronisations" in str(found[name].note)
+            else:
+                assert found[name].absent is Absence.NOT_REPORTED
+    assert phase_methods(ADAPTER) == {MethodKind.DRAFT}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["phases"].update(draft_passes=43), "43 draft and 12 verify passes, the flags tell 44 and 12"),
+        (lambda d: d["phases"].update(verify_passes=13), "44 draft and 13 verify passes"),
+        (lambda d: d["phases"].update(verify_s=d["t1"] - d["t0"]), "longer than the whole answer"),
+        (lambda d: d["phases"].update(draft_s=-1e-9), "longer than the whole answer"),
+    ],
+)
+def test_instruments_that_contradict_the_answer_are_a_problem(change: Any, words: str) -> None:
+    parsed = ADAPTER.parse_trial(*altered("draft-phases", change))
+    assert any(words in problem for problem in parsed.problems), parsed.problems
+
+
+def test_xtc_with_a_draft_is_claimed_not_exact_and_with_a_mask_nothing_is_claimed() -> None:
+    xtc = dataclasses.replace(WARM, xtc_probability=0.5)
+    claims = {
+        eos: ADAPTER.exactness(make_cell("/m", "/d", method=drafting(2), sampling=xtc, eos=eos), KNOWN)
+        for eos in EosPolicy
+    }
+    assert {eos: claim.exact for eos, claim in claims.items()} == {
+        EosPolicy.STOP: False, EosPolicy.CONTINUE: False, EosPolicy.MASK: None,
+    }
+    assert "one XTC coin decides for all rows" in claims[EosPolicy.STOP].note
+    assert ADAPTER.exactness(make_cell("/m", "/d", sampling=xtc), KNOWN).exact is True
+    newer = EngineIdentity(version="0.33.0")
+    assert ADAPTER.exactness(make_cell("/m", "/d", method=drafting(2)), newer).exact is None
 
 
 def probed(stdout: str, stderr: str = "", error: str | None = None) -> EngineIdentity:
@@ -249,6 +306,8 @@ def test_methods_it_does_not_have(tmp_path: Path, kind: MethodKind, words: str) 
         ({"method": Method("m", MethodKind.DRAFT, 2, "other")}, Status.UNSUPPORTED, "names no draft 'other'"),
         ({"sampling": dataclasses.replace(WARM, top_p=0.0)}, Status.UNSUPPORTED, "reads 0 as off"),
         ({"sampling": dataclasses.replace(WARM, min_p=1.5)}, Status.UNSUPPORTED, "min_p 1.5"),
+        ({"sampling": dataclasses.replace(WARM, xtc_probability=0.5, xtc_threshold=0.6)}, Status.UNSUPPORTED, "0.5 / 0.6"),
+        ({"sampling": dataclasses.replace(GREEDY, xtc_probability=0.5)}, Status.UNSUPPORTED, "leaves XTC out"),
         ({"sampling": dataclasses.replace(WARM, top_k=1000)}, Status.UNSUPPORTED, "top_k 1000"),
         ({"sampling": dataclasses.replace(GREEDY, repeat_penalty=0.0)}, Status.UNSUPPORTED, "repeat_penalty 0"),
         ({"kv_bits": 8}, Status.UNSUPPORTED, "head size 32 cannot be divided into groups of 64"),

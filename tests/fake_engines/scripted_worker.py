@@ -33,11 +33,12 @@ def answer(config: dict[str, object], request: dict[str, object]) -> None:
     now = time.perf_counter()
     drafting = bool(config["drafts"]) and config["fault"] != "drafter_off"
     per_round = 4 if drafting else 1
-    tokens = [[(7 * i) % 100, now + 0.001 * (1 + i // per_round), i // per_round] for i in range(count)]
+    pace_s = float(str(config.get("pace_s", 0.001)))
+    tokens = [[(7 * i) % 100, now + pace_s * (1 + i // per_round), i // per_round] for i in range(count)]
     say(
         event="done",
         t0=now,
-        t1=now + 0.001 * (2 + count // per_round),
+        t1=now + pace_s * (2 + count // per_round),
         tokens=tokens,
         drafted=3 * (count // 4) if drafting or config["fault"] == "drafts_in_baseline" else 0,
         cached=5 if config["fault"] == "cached" else 0,

@@ -126,6 +126,79 @@ def test_rounds_are_those_of_an_independent_count(demo: Path, tmp_path: Path, sa
         assert parsed.problems == ()
 
 
+@pytest.mark.parametrize(("k", "tokens"), [(1, 1), (8, 1), (8, 8), (16, 6), (1, 2)])
+def test_a_draft_as_long_as_the_answer_or_longer(demo: Path, tmp_path: Path, k: int, tokens: int) -> None:
+    """The last rounds draft what is left of the limit; nothing is emitted or counted beyond it."""
+    base = make_cell(demo / "tiny-target-f32", demo / "tiny-draft-f32", tokens=tokens, eos=EosPolicy.CONTINUE)
+    cell = replace(base, method=drafting(k))
+    with mlx_session(cell, tmp_path, SUPPORT / "mlx_counting_worker.py") as session:
+        plain = ADAPTER.parse_trial(base, session.trial(PROMPTS[0], cell=base))
+        parsed = ADAPTER.parse_trial(cell, session.trial(PROMPTS[0]))
+    calls = json.loads((tmp_path / "calls.jsonl").read_text(encoding="utf-8").splitlines()[-1])["calls"]
+    seen = values(parsed)
+    verifies = passes_of(calls, layers(demo / "tiny-target-f32"), seen["prompt_tokens"])
+    assert parsed.token_ids == plain.token_ids
+    assert len(parsed.token_ids) == tokens
+    assert parsed.problems == ()
+    assert verifies[0][0] == min(k, tokens) + 1
+    assert (seen["verify_rounds"], seen["drafted_tokens"]) == (len(verifies), sum(rows - 1 for rows, _ in verifies))
+
+
+def test_an_instrumented_repeat_gives_the_same_tokens_and_leaves_nothing_behind(demo: Path, tmp_path: Path) -> None:
+    base = make_cell(demo / "tiny-target-f32", demo / "tiny-draft-f32", tokens=24, eos=EosPolicy.CONTINUE)
+    cell = replace(base, method=drafting(4))
+    with mlx_session(cell, tmp_path, SUPPORT / "mlx_counting_worker.py") as session:
+        before = ADAPTER.parse_trial(cell, session.trial(PROMPTS[2]))
+        captured = session.trial(PROMPTS[2], phase="phases")
+        after = ADAPTER.parse_trial(cell, session.trial(PROMPTS[2]))
+        refused = session.trial(PROMPTS[2], cell=base, phase="phases")
+    timed = ADAPTER.parse_trial(cell, captured)
+    assert before.token_ids == timed.token_ids == after.token_ids
+    assert timed.problems == before.problems == after.problems == ()
+    assert "without a draft there are no phases" in str(refused.steps["generate"].error)
+    counted = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text(encoding="utf-8").splitlines()][:3]
+    deep = layers(demo / "tiny-target-f32")
+    passes = [len(passes_of(one["calls"], deep, values(timed)["prompt_tokens"])) for one in counted]
+    assert passes == [values(timed)["verify_rounds"]] * 3
+    phases = json.loads(captured.steps["generate"].events[-1].data)["phases"]
+    assert (phases["verify_passes"], phases["draft_passes"]) == (passes[0], values(timed)["drafted_tokens"])
+    assert min(phases["draft_s"], phases["verify_s"], phases["rollback_s"]) > 0
+    assert values(before)["draft_time"] is values(after)["draft_time"] is None
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_quantised_cache_is_that_of_both_models_and_on_equals_off(demo: Path, tmp_path: Path, bits: int) -> None:
+    """Quantised from the first token in both arms; a difference would be the engine's, so that it is asserted here."""
+    target, draft = demo / "tiny-target-f32", demo / "tiny-draft-f32"
+    base = make_cell(target, draft, tokens=16, eos=EosPolicy.CONTINUE, kv_bits=bits, kv_group_size=32)
+    cell = replace(base, method=drafting(4))
+    with mlx_session(cell, tmp_path) as session:
+        pairs = [(ADAPTER.parse_trial(base, session.trial(prompt, cell=base)), session.trial(prompt)) for prompt in FEW]
+    for plain, capture in pairs:
+        parsed = ADAPTER.parse_trial(cell, capture)
+        assert parsed.problems == ()
+        assert parsed.token_ids == plain.token_ids
+        conditions = {item.name: (item.effective, item.verdict) for item in ADAPTER.conditions(cell, capture)}
+        assert conditions["kv_bits"] == (str(bits), Honoured.HONOURED)
+        assert conditions["kv_group_size"] == ("32", Honoured.HONOURED)
+
+
+def test_xtc_reaches_the_engine(demo: Path, tmp_path: Path) -> None:
+    """At probability 1 the best of several likely tokens is never chosen, so that answers differ from those without."""
+    warm = replace(WARM, temperature=0.01, top_k=0, top_p=1.0, min_p=0.0)
+    plain = make_cell(demo / "tiny-target-f32", "", sampling=warm, tokens=24, eos=EosPolicy.CONTINUE)
+    always = replace(plain, sampling=replace(warm, xtc_probability=1.0, xtc_threshold=0.02))
+    never = replace(plain, sampling=replace(warm, xtc_probability=1.0, xtc_threshold=0.5))
+    with mlx_session(plain, tmp_path) as session:
+        parsed = {}
+        for name, cell in (("plain", plain), ("always", always), ("never", never)):
+            capture = session.trial(PROMPTS[3], cell=cell)
+            parsed[name] = ADAPTER.parse_trial(cell, capture).token_ids
+            assert {item.verdict for item in ADAPTER.conditions(cell, capture)} == {Honoured.HONOURED}
+    assert parsed["plain"] == parsed["never"], "two tokens cannot both be likelier than a half"
+    assert parsed["plain"] != parsed["always"]
+
+
 def test_a_burst_is_a_round_and_our_clock_sees_them(demo: Path, tmp_path: Path) -> None:
     cell = make_cell(demo / "tiny-target-f16", demo / "tiny-draft-f16", method=drafting(4), tokens=32)
     with mlx_session(cell, tmp_path) as session:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
 import re
 import shlex
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import run_builder
@@ -99,7 +102,9 @@ def test_nothing_is_fetched(page: Page) -> None:
         for name in ("src", "srcset", "data", "action", "poster", "background"):
             assert name not in attributes
         href = attributes.get("href", "")
-        assert href == "" or href[0] == "#" or re.fullmatch(r"[a-z]+\.(csv|parquet|json|jsonl)", href)
+        named = re.fullmatch(r"[a-z]+\.(csv|parquet|json|jsonl)", href)
+        inside = href.startswith("data:text/csv;charset=utf-8,") and "download" in attributes
+        assert href == "" or href[0] == "#" or named or inside
         assert "url(" not in attributes.get("style", "")
         assert not any(name.startswith("on") for name in attributes)
 
@@ -232,7 +237,38 @@ def test_the_files_beside_the_page_are_there_and_no_draft_is_left(full: Report, 
         "journal.jsonl", "metrics.csv", "metrics.parquet", "report.html", "run.json", "summary.json",
     ]  # fmt: skip
     links = {
-        a["href"] for t, a in parse(page.read_text(encoding="utf-8")).tags if t == "a" and not a["href"].startswith("#")
+        a["href"]
+        for t, a in parse(page.read_text(encoding="utf-8")).tags
+        if t == "a" and not a["href"].startswith(("#", "data:"))
     }
     assert links == {"metrics.csv", "metrics.parquet", "summary.json", "journal.jsonl", "run.json"}
     assert json.loads((copy / "summary.json").read_text(encoding="utf-8"))["validity"] == "INCONCLUSIVE"
+
+
+def test_the_figures_inside_the_page_are_csv_with_every_cell_and_no_formula(full: Report, tmp_path: Path) -> None:
+    address = next(a["href"] for t, a in parse(full.html).tags if t == "a" and a["href"].startswith("data:"))
+    rows = list(csv.DictReader(io.StringIO(unquote(address.split(",", 1)[1]))))
+    assert {row["cell"] for row in rows} == {cell.id for cell in full.analysis.cells}
+    one = next(r for r in rows if (r["cell"], r["metric"]) == ("mlx-lm/tiny/draft-k4/greedy/short", "e2e_latency"))
+    cell = full.analysis.by_id(one["cell"])
+    assert float(one["median"]) == pytest.approx(cell.summaries["e2e_latency"].median)
+    assert (one["unit"], one["n"], one["outcome"], one["absent"]) == ("s", "12", "lower", "")
+    absent = [row for row in rows if row["absent"]]
+    assert absent
+    assert all(row["median"] == "" for row in absent)
+    block = run_builder.full_blocks()[5]
+    block = dataclasses.replace(block, engine=dataclasses.replace(block.engine, name="=cmd()"))
+    path = run_builder.write_run(tmp_path / "run", (block,), {"=cmd()": run_builder.IDENTITIES["ds4"]})
+    html = write_report(path).read_text(encoding="utf-8")
+    told = unquote(next(a["href"] for t, a in parse(html).tags if t == "a" and a["href"].startswith("data:")))
+    assert "\n'=cmd()/" in told
+    assert "\n=cmd()" not in told
+
+
+def test_rows_carry_the_numbers_they_are_sorted_by(full: Report) -> None:
+    page = parse(full.html)
+    tables = [a["data-sortable"] for t, a in page.tags if t == "table" and "data-sortable" in a]
+    assert len(tables) == sum(len(group.panels) for group in full.view.groups)
+    keys = [float(a["data-s"]) for t, a in page.tags if t == "td" and "data-s" in a]
+    assert len(keys) > 40
+    assert sum("data-row" in a for t, a in page.tags if t == "tr") > len(tables)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gettext
+import json
 import re
+from pathlib import Path
 
 import pytest
 
-from orchestrator.report import figures, naming, numerals, svg
+from orchestrator.report import figures, lines, memory_traces, naming, numerals, svg
 from orchestrator.report.untrusted import clean, tail
 from orchestrator.report.words import Segment, Words, plain
 from orchestrator.schema.result import Estimate
@@ -90,15 +92,15 @@ def test_slugs_keep_different_names_apart() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9._~/-]+", one) for one in slugs)
 
 
-def rows(label: str) -> list[figures.ForestRow]:
+def rows(label: str) -> list[lines.ForestRow]:
     return [
-        figures.ForestRow(label, "0.74×", 0.74, 0.71, 0.78, 0.03, "good", (0.73, 0.75)),
-        figures.ForestRow("b", "1.00×", 1.0, None, None, None, "flat", ()),
+        lines.ForestRow(label, "0.74×", 0.74, 0.71, 0.78, 0.03, "good", (0.73, 0.75)),
+        lines.ForestRow("b", "1.00×", 1.0, None, None, None, "flat", ()),
     ]
 
 
 def test_a_figure_is_inline_scoped_and_coloured_by_variables() -> None:
-    one = svg.inline(figures.forest(rows("a")), "fig-a", "A & <b>")
+    one = lines.forest(rows("a"), "fig-a", "A & <b>")
     assert one.startswith('<svg viewBox="0 0 ')
     assert "A &amp; &lt;b&gt;</title>" in one
     assert "<style" not in one
@@ -112,15 +114,15 @@ def test_a_figure_is_inline_scoped_and_coloured_by_variables() -> None:
 
 
 def test_two_figures_share_no_id_and_one_figure_is_always_the_same() -> None:
-    first, second = (svg.inline(figures.forest(rows("a")), name, "t") for name in ("x", "y"))
+    first, second = (lines.forest(rows("a"), name, "t") for name in ("x", "y"))
     ids = [set(re.findall(r' id="([^"]+)"', one)) for one in (first, second)]
     assert ids[0].isdisjoint(ids[1])
-    assert svg.inline(figures.forest(rows("a")), "x", "t") == first
+    assert lines.forest(rows("a"), "x", "t") == first
 
 
 @pytest.mark.parametrize("label", ["$x^2$", "a & b <c>", 'href="#evil" 1.23456', "오늘 날씨"])
 def test_labels_stand_as_they_are(label: str) -> None:
-    one = svg.inline(figures.forest(rows(label)), "fig", "t")
+    one = lines.forest(rows(label), "fig", "t")
     texts = [
         text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         for text in re.findall(r"<text[^>]*>([^<]*)<", one)
@@ -129,9 +131,59 @@ def test_labels_stand_as_they_are(label: str) -> None:
 
 
 def test_a_forest_holds_every_point_inside_its_axes() -> None:
-    far = figures.ForestRow("far", "9.00×", 9.0, 0.05, 30.0, None, "bad", (9.0,))
-    drawn = svg.inline(figures.forest([far]), "f", "t")
+    far = lines.ForestRow("far", "9.00×", 9.0, 0.05, 30.0, None, "bad", (9.0,))
+    drawn = lines.forest([far], "f", "t")
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn).group(1))  # type: ignore[union-attr]
-    places = [float(x) for x in re.findall(r'<use [^>]*x="([\d.]+)"', drawn)]
-    assert places
+    places = [float(x) for x in re.findall(r'[ML"]([\d.]+) [\d.]+', drawn)]
+    assert len(places) > 5
     assert all(0 <= x <= width for x in places)
+
+
+def points(label: str) -> list[figures.ScatterPoint]:
+    return [figures.ScatterPoint(label, 0.6, 0.8, 0.7, 0.9, 0), figures.ScatterPoint("b", 0.2, 1.1, None, None, 1)]
+
+
+def test_a_drawing_of_matplotlib_is_scoped_coloured_by_variables_and_always_the_same() -> None:
+    first, second = (svg.inline(figures.scatter(points("$x^2$ & <b>")), name, "t & u") for name in ("x", "y"))
+    ids = [set(re.findall(r' id="([^"]+)"', one)) for one in (first, second)]
+    assert ids[0].isdisjoint(ids[1])
+    assert all(name.startswith("x-") for name in re.findall(r'href="#([^"]+)"', first))
+    assert re.findall(r'href="#([^"]+)"', first)
+    assert svg.inline(figures.scatter(points("$x^2$ & <b>")), "x", "t & u") == first
+    assert "$x^2$ &amp; &lt;b&gt;" in first
+    assert "var(--s0)" in first
+    for banned in ("<style", "<metadata", "http", "#a1b2", "font-family"):
+        assert banned not in first
+
+
+def test_a_curve_is_one_step_per_burst() -> None:
+    curve = lines.Curve("on", (0.1, 0.2, 0.2, 0.2, 0.3), 0)
+    drawn = lines.curves([curve, lines.Curve("off", (0.1, 0.2, 0.3, 0.4, 0.5), -1)], "c", "t")
+    steps = [path.count("V") for path in re.findall(r'd="(M[^"]*H[^"]*)"', drawn)]
+    assert sorted(steps) == [3, 5]
+
+
+def test_a_price_shows_the_drafters_share_only_where_it_is_known() -> None:
+    known, unknown = lines.CostRow("a", 3.0, 2.0, 0.5), lines.CostRow("b", 1.0, 2.0, None)
+    assert lines.cost([known], "x", "t").count("<rect") == 2
+    assert lines.cost([unknown], "x", "t").count("<rect") == 1
+    assert "3.00 ÷ 2.00" in lines.cost([known], "x", "t")
+    assert 'stroke="var(--bad)"' in lines.cost([unknown], "x", "t")
+
+
+def test_samples_of_memory_keep_their_peak_and_forgive_what_is_torn(tmp_path: Path) -> None:
+    folder = tmp_path / "cells" / "a"
+    folder.mkdir(parents=True)
+    sizes = [100 + (900 if n == 77 else 0) for n in range(200)]
+    rows = [
+        json.dumps({"t_s": 50 + n / 10, "rss_bytes": size, "footprint_bytes": None}) for n, size in enumerate(sizes)
+    ]
+    (folder / "memory.jsonl").write_text("\n".join([*rows, "[1]", '{"t_s": 71, "rss_']), encoding="utf-8")
+    found = memory_traces.samples(tmp_path, "cells/a")
+    assert len(found) <= memory_traces.POINTS
+    assert found[0] == (0.0, 100.0)
+    assert found[-1] == (pytest.approx(19.9), 100.0)
+    assert max(found, key=lambda point: point[1]) == (pytest.approx(7.7), 1000.0)
+    assert memory_traces.samples(tmp_path, "../elsewhere") == ()
+    assert memory_traces.samples(tmp_path / "cells", "..") == ()
+    assert memory_traces.samples(tmp_path, "a\0b") == ()

@@ -153,7 +153,10 @@ def test_where_answers_part_is_shown(full: Report) -> None:
     assert [(part.prompt, part.where) for part in found.divergences] == [("p1", "token 12 of 55")]
     part = found.divergences[0]
     assert part.off != part.on
-    assert part.ids_off.split("[")[0] == part.ids_on.split("[")[0]
+    assert [token.index for token in part.tokens][:3] == ["10", "11", "12"]
+    assert [token.parts for token in part.tokens[:3]] == [False, False, True]
+    assert part.tokens[0].off == part.tokens[0].on
+    assert part.margin.startswith("Margin: to be measured (")
 
 
 def test_the_glossary_holds_the_whole_vocabulary_and_every_status(full: Report) -> None:

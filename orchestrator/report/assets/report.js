@@ -1,11 +1,12 @@
 "use strict";
-const { copy, copied } = document.body.dataset;
+const words = document.body.dataset;
+const make = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text });
+
+// Commands are copied with a button; without this script they are text like any other.
 for (const code of document.querySelectorAll("code.cmd")) {
-  const button = document.createElement("button");
+  const button = make("button", "copy", words.copy);
   button.type = "button";
-  button.className = "copy";
-  button.textContent = copy;
-  button.ariaLabel = copy + ": " + code.textContent;
+  button.ariaLabel = words.copy + ": " + code.textContent;
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(code.textContent);
@@ -13,11 +14,104 @@ for (const code of document.querySelectorAll("code.cmd")) {
       getSelection().selectAllChildren(code);
       document.execCommand("copy");
     }
-    button.textContent = copied;
-    setTimeout(() => { button.textContent = copy; }, 1500);
+    button.textContent = words.copied;
+    setTimeout(() => { button.textContent = words.copy; }, 1500);
   });
   code.after(button);
 }
+
+// The state of the page, kept in its address as #~q=text&s=table:column:direction.
+const state = new URLSearchParams(location.hash.startsWith("#~") ? location.hash.slice(2) : "");
+const keep = () => {
+  const told = state.toString();
+  history.replaceState(null, "", told ? "#~" + told : location.pathname + location.search);
+};
+
+// Sorting: baselines stay on top, rows without a value go last, a third click gives the order of the matrix again.
+const tables = new Map();
+const order = (id, column, direction) => {
+  const { body, rows, heads } = tables.get(id);
+  const value = (row) => row.cells[column]?.dataset.s;
+  const sign = direction === "descending" ? -1 : 1;
+  const sorted = [...rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
+    return sign * (x - y);
+  });
+  const free = direction === "none";
+  body.append(...(free ? tables.get(id).all : sorted));
+  heads.forEach((head, index) => head.setAttribute("aria-sort", index === column && !free ? direction : "none"));
+};
+for (const table of document.querySelectorAll("table[data-sortable]")) {
+  const id = table.dataset.sortable, body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  const all = [...body.rows], rows = all.filter((row) => "row" in row.dataset);
+  tables.set(id, { body, rows, heads, all });
+  if (rows.length < 2) continue;
+  heads.forEach((head, column) => {
+    if (!rows.some((row) => row.cells[column]?.dataset.s)) return;
+    const button = make("button", "sort", "");
+    button.type = "button";
+    button.ariaLabel = words.sort + ": " + (head.querySelector("a") ?? head).textContent.trim();
+    head.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => {
+      const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort") ?? "none"];
+      order(id, column, next);
+      if (next === "none") state.delete("s");
+      else state.set("s", [encodeURIComponent(id), column, next].join(":"));
+      keep();
+    });
+    head.insertBefore(button, head.querySelector(".unit"));
+  });
+}
+
+// Filtering: rows, sentences and cards whose text holds every word; the count is announced.
+const input = document.querySelector("#filter");
+const targets = [...document.querySelectorAll("[data-row], .told li, .trouble, .proof, details.block")]
+  .map((item) => [item, item.textContent.toLowerCase()]);
+const filter = (text) => {
+  const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const [item, told] of targets) {
+    item.hidden = !wanted.every((word) => told.includes(word));
+    shown += item.hidden ? 0 : "row" in item.dataset;
+  }
+  document.querySelector("#filtered").textContent = wanted.length ? words.shown + ": " + shown : "";
+};
+if (input) {
+  document.querySelector("#tools").hidden = false;
+  input.value = state.get("q") ?? "";
+  input.addEventListener("input", () => {
+    filter(input.value);
+    if (input.value) state.set("q", input.value);
+    else state.delete("q");
+    keep();
+  });
+  if (input.value) filter(input.value);
+}
+const [table, column, direction] = (state.get("s") ?? "").split(":");
+if (table && tables.has(decodeURIComponent(table))) order(decodeURIComponent(table), Number(column), direction);
+
+// Everything that the page knows, as files: the JSON that is inside it, and its raw values as CSV.
+const download = (name, type, write) => {
+  const item = document.createElement("li"), button = make("button", "chip", name);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([write()], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  });
+  item.append(button);
+  document.querySelector("#downloads").append(item);
+};
+const data = () => document.querySelector("#data").textContent;
+const cell = (text) => '"' + String(text).replace(/^[=+\-@]/, "'$&").replaceAll('"', '""') + '"';
+download("data.json", "application/json", data);
+download("raw-values.csv", "text/csv", () => [["cell", "metric", "value"], ...JSON.parse(data()).cells.flatMap((one) =>
+  Object.entries(one.values).flatMap(([metric, told]) => told.values.map((value) => [cell(one.id), metric, value])))]
+  .map((row) => row.join(",")).join("\n") + "\n");
+
 addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details")) fold.open = true;
 });

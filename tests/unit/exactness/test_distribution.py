@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -14,201 +10,19 @@ from orchestrator.exactness.distribution import (
     CERTIFY,
     SCREEN,
     ContextSamples,
-    DistributionResult,
     Preset,
     distribution_check,
     smallest_holm_p,
 )
 from orchestrator.exactness.prefix_tree import TreeTest, detectable_tv, total_variation, tree_test
 from orchestrator.schema.result import Verdict
-
-VOCABULARY, LENGTH, DRAFTED = 12, 4, 3
-RNG = np.random.default_rng(2)
-TARGET_LOGITS = RNG.normal(0, 2.2, (VOCABULARY, VOCABULARY))
-DRAFT_LOGITS = TARGET_LOGITS + RNG.normal(0, 0.9, (VOCABULARY, VOCABULARY))
+from scripts.samplers import SIMULATED, TARGET, Simulated, check, generate, off_arms, plain, rejection, sample_match
 
 
-def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    scaled = np.exp(logits / temperature - (logits / temperature).max(axis=1, keepdims=True))
-    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
-
-
-TARGET, DRAFT = softmax(TARGET_LOGITS), softmax(DRAFT_LOGITS)
-TARGET_BEST, DRAFT_BEST = TARGET.argmax(axis=1), DRAFT.argmax(axis=1)
-
-
-class Coin:
-    """Uniform numbers drawn in bulk; ``pick`` is inverse-transform sampling, so that one number gives one token."""
-
-    def __init__(self, seed: int) -> None:
-        self.generator = np.random.default_rng(seed)
-        self.stock = iter(())
-
-    def __call__(self) -> float:
-        for value in self.stock:
-            return value
-        self.stock = iter(self.generator.random(4096).tolist())
-        return next(self.stock)
-
-    def pick(self, cumulative: list[float]) -> int:
-        return find(cumulative, self())
-
-
-def find(cumulative: list[float], u: float) -> int:
-    return min(bisect_right(cumulative, u * cumulative[-1]), VOCABULARY - 1)
-
-
-@cache
-def rows(temperature: float = 1.0) -> list[list[float]]:
-    return [list(map(float, row)) for row in softmax(TARGET_LOGITS, temperature).cumsum(axis=1)]
-
-
-DRAFT_ROWS = [list(map(float, row)) for row in DRAFT.cumsum(axis=1)]
-RESIDUAL_ROWS = [list(map(float, row)) for row in np.maximum(TARGET - DRAFT, 0).cumsum(axis=1)]
-
-Round = Callable[[int, Coin], list[int]]
-"""One verify round: the tokens it commits after the given last token."""
-
-
-def plain(temperature: float = 1.0) -> Round:
-    table = rows(temperature)
-    return lambda last, coin: [coin.pick(table[last])]
-
-
-def rejection(last: int, coin: Coin) -> list[int]:
-    out: list[int] = []
-    for _ in range(DRAFTED):
-        token = coin.pick(DRAFT_ROWS[last])
-        if coin() >= TARGET[last, token] / DRAFT[last, token]:
-            return [*out, coin.pick(RESIDUAL_ROWS[last])]
-        out.append(token)
-        last = token
-    return [*out, coin.pick(rows()[last])]
-
-
-def missing_residual(last: int, coin: Coin) -> list[int]:
-    out: list[int] = []
-    for _ in range(DRAFTED):
-        token = coin.pick(DRAFT_ROWS[last])
-        if coin() >= TARGET[last, token] / DRAFT[last, token]:
-            return [*out, coin.pick(rows()[last])]
-        out.append(token)
-        last = token
-    return [*out, coin.pick(rows()[last])]
-
-
-def sample_match(last: int, coin: Coin, temperature: float = 1.0) -> list[int]:
-    out: list[int] = []
-    for _ in range(DRAFTED):
-        guess, token = int(DRAFT_BEST[last]), coin.pick(rows(temperature)[last])
-        out.append(token)
-        if token != guess:
-            return out
-        last = token
-    return [*out, coin.pick(rows(temperature)[last])]
-
-
-def temperature_slip(last: int, coin: Coin) -> list[int]:
-    return sample_match(last, coin, 0.8)
-
-
-def greedy_accept(last: int, coin: Coin) -> list[int]:
-    out: list[int] = []
-    for _ in range(DRAFTED):
-        guess = int(DRAFT_BEST[last])
-        if guess != TARGET_BEST[last]:
-            return [*out, coin.pick(rows()[last])]
-        out.append(guess)
-        last = guess
-    return [*out, coin.pick(rows()[last])]
-
-
-def typical_acceptance(last: int, coin: Coin) -> list[int]:
-    out: list[int] = []
-    for _ in range(DRAFTED):
-        guess = int(DRAFT_BEST[last])
-        entropy = float(-(TARGET[last] * np.log(TARGET[last])).sum())
-        if TARGET[last, guess] <= min(0.3, 0.6 * np.exp(-entropy)):
-            return [*out, coin.pick(rows()[last])]
-        out.append(guess)
-        last = guess
-    return [*out, coin.pick(rows()[last])]
-
-
-def shared_coin(last: int, coin: Coin) -> list[int]:
-    """One uniform number for the whole round: each token has the right marginal, and the next depends on it."""
-    out: list[int] = []
-    u = coin()
-    for _ in range(DRAFTED):
-        guess, token = coin.pick(DRAFT_ROWS[last]), find(rows()[last], u)
-        out.append(token)
-        if token != guess:
-            return out
-        last = token
-    return [*out, find(rows()[last], u)]
-
-
-def injected_token(last: int, coin: Coin) -> list[int]:
-    out = sample_match(last, coin)
-    return [0, *out] if coin() < 0.05 else out
-
-
-def generate(
-    one_round: Round, prompt: int, count: int, seed: int, *, stale: bool = False
-) -> tuple[tuple[int, ...], ...]:
-    """``count`` sequences; the first token comes from prefill. ``stale``: a rejected draft stays in the cache."""
-    coin, table, made = Coin(seed), rows(), []
-    for _ in range(count):
-        out = [coin.pick(table[prompt])]
-        last = out[0]
-        while len(out) < LENGTH:
-            committed = one_round(last, coin)
-            out += committed
-            last = committed[-1]
-            if stale and len(committed) <= DRAFTED:
-                last = int(DRAFT_BEST[out[-2]])
-        made.append(tuple(out[:LENGTH]))
-    return tuple(made)
-
-
-def check(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> DistributionResult:
-    contexts = tuple(
-        ContextSamples(
-            f"prompt {prompt}",
-            generate(one_round, prompt, preset.per_arm, 100 * seed + prompt, stale=stale),
-            *off_arms(prompt, preset, seed),
-        )
-        for prompt in range(preset.contexts)
-    )
-    return distribution_check(contexts, skip=1)
-
-
-@cache
-def off_arms(prompt: int, preset: Preset, seed: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    factors = (1.0, 1.0, preset.control_factor)
-    return tuple(
-        generate(plain(factor), prompt, preset.per_arm, 100 * seed + 10 * (arm + 1) + prompt)
-        for arm, factor in enumerate(factors)
-    )
-
-
-JUDGED = [
-    (rejection, False, Verdict.PASS),
-    (sample_match, False, Verdict.PASS),
-    (missing_residual, False, Verdict.FAIL),
-    (typical_acceptance, False, Verdict.FAIL),
-    (greedy_accept, False, Verdict.FAIL),
-    (shared_coin, False, Verdict.FAIL),
-    (temperature_slip, False, Verdict.FAIL),
-    (injected_token, False, Verdict.FAIL),
-    (sample_match, True, Verdict.FAIL),
-]
-
-
-@pytest.mark.parametrize(("one_round", "stale", "verdict"), JUDGED)
-def test_simulated_samplers_are_judged_rightly_at_screen_size(one_round: Round, stale: bool, verdict: Verdict) -> None:
-    found = check(one_round, SCREEN, stale=stale)
-    assert found.check.verdict is verdict, found.check.evidence
+@pytest.mark.parametrize("one", SIMULATED, ids=lambda one: one.title)
+def test_simulated_samplers_are_judged_rightly_at_screen_size(one: Simulated) -> None:
+    found = check(one.rule, SCREEN, stale=one.stale)
+    assert found.check.verdict is one.verdict, found.check.evidence
 
 
 def test_the_contexts_have_the_entropy_that_the_check_asks_for() -> None:

@@ -52,7 +52,9 @@ def test_a_difference_is_counted_and_shown_and_not_called_a_failure_unadjudicate
     assert (found.same, found.compared) == (1, 2)
     # Tokens up to the flip: 3 of the equal output and 2 of the other.
     assert found.flips_per_1000 == pytest.approx(200.0)
-    assert found.divergences == (Divergence("p", 1, 3, (1, 2, 3), (1, 9, 3), "1·2·3", "1·9·3"),)
+    why = "p at token 1: no replay on the baseline"
+    parted = Divergence("p", 1, 3, (1, 2, 3), (1, 9, 3), "1·2·3", "1·9·3", "not adjudicated", why)
+    assert found.divergences == (parted,)
     assert found.evidence.startswith("differs; near-tie not adjudicated: 1/2 outputs")
     assert "first difference at token 1" in found.evidence
 

@@ -106,10 +106,11 @@ def test_every_setting_written_leaves_no_default_of_its_section(tmp_path: Path) 
         "order_seed": 3,
         "cache": "cold",
         "twin": True,
+        "phases": True,
         "timeout": {"silence": "90s", "total": "1h", "startup": 45},
     }
     matrix = load(tmp_path, changed("run", run))
-    assert matrix.run == RunSettings("quick", 6, 2, 0, "random", 3, "cold", True, 90.0, 3600.0, 45.0)
+    assert matrix.run == RunSettings("quick", 6, 2, 0, "random", 3, "cold", True, 90.0, 3600.0, 45.0, phases=True)
     assert not {path for path in matrix.defaults if path.startswith("run")}
 
 

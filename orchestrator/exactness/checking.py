@@ -1,0 +1,182 @@
+"""One distribution check, from what was generated so far: what is still needed, and the verdict once nothing is.
+
+The order saves generations: the baseline twice, then the speculative arm with looks at a quarter, half and all of
+it, and the negative control only for a cell that none of the looks rejected, for a rejection needs no proof of power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orchestrator.exactness import draft_directed
+from orchestrator.exactness.checks import DISTRIBUTION
+from orchestrator.exactness.coupled import seed_coupled
+from orchestrator.exactness.distribution import (
+    ALPHA,
+    CERTIFY,
+    SCREEN,
+    ContextSamples,
+    DistributionResult,
+    Preset,
+    distribution_check,
+    smallest_holm_p,
+)
+from orchestrator.exactness.looks import BATCH, look_sizes, spending
+from orchestrator.exactness.prefix_tree import Tokens, tree_test
+from orchestrator.schema.adapter import Claim, Rule
+from orchestrator.schema.record import CheckArm
+from orchestrator.schema.result import CheckResult, Verdict
+
+if TYPE_CHECKING:
+    from orchestrator.store.check_states import CheckState
+
+PRESETS = {one.name: one for one in (SCREEN, CERTIFY)}
+DEPTH = 4
+TOKENS = 1 + DEPTH
+"""Length of each generation: the first token, which prefill may give, and those compared after it."""
+COUPLED = BATCH
+"""Generations per context with the seeds of ``off``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Generations still wanted of one arm: up to ``size`` after each context."""
+
+    arm: CheckArm
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a check stands.
+
+    Args:
+        need: what to generate next; ``None`` when it is decided.
+        results: the distribution check first, then what goes with it.
+        looks: (generations, Holm-adjusted p, level) of every look at on against off so far.
+        detail: the tests behind the verdict, once there is one.
+    """
+
+    need: Need | None
+    results: tuple[CheckResult, ...]
+    looks: tuple[tuple[int, float | None, float], ...] = ()
+    detail: DistributionResult | None = None
+
+
+def judge_check(state: CheckState, claim: Claim | None, *, alpha: float = ALPHA) -> Outcome:
+    """The outcome of a check by its records.
+
+    Args:
+        state: its generations so far.
+        claim: the cell's; seed-coupled equality is looked at under sample match alone.
+        alpha: of each comparison.
+    """
+    plan = state.plan
+    if plan is None or not plan.contexts:
+        words = "not tested: its contexts are not chosen yet"
+        if plan is not None:
+            words = "no context to compare: the workload's prompts offer none"
+            return Outcome(None, (CheckResult(DISTRIBUTION, Verdict.UNDERPOWERED, words),))
+        return Outcome(None, (CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words),))
+    arms = {arm: {name: _tokens(state, arm, name) for name in plan.contexts} for arm in CheckArm}
+    preset = replace(PRESETS[plan.preset], per_arm=plan.per_arm, contexts=len(plan.contexts))
+    found = _outcome(state, arms, preset, alpha, coupled=claim is not None and claim.rule is Rule.SAMPLE_MATCH)
+    return replace(found, results=tuple(_annotated(one, state) for one in found.results))
+
+
+Arms = Mapping[CheckArm, Mapping[str, tuple[Tokens, ...]]]
+
+
+def _outcome(state: CheckState, arms: Arms, preset: Preset, alpha: float, *, coupled: bool) -> Outcome:
+    whole = preset.per_arm
+    for arm in (CheckArm.OFF, CheckArm.OFF_AGAIN):
+        if _least(arms[arm]) < whole:
+            return _open(state, Need(arm, whole))
+    skip = _skip(state)
+    contexts = _contexts(arms, whole)
+    again = smallest_holm_p([tree_test(one.off_again, one.off, skip=skip, depth=DEPTH) for one in contexts])
+    if again is None or again < alpha:
+        return _decided(contexts, skip, alpha, alpha, (), ())
+    sizes = look_sizes(whole)
+    levels = spending(sizes, alpha)
+    looks: list[tuple[int, float | None, float]] = []
+    for size, level in zip(sizes, levels, strict=True):
+        if _least(arms[CheckArm.ON]) < size:
+            return _open(state, Need(CheckArm.ON, size), tuple(looks))
+        cut = _contexts(arms, size)
+        p = smallest_holm_p([tree_test(one.on, one.off, skip=skip, depth=DEPTH) for one in cut])
+        looks.append((size, p, level))
+        if p is not None and p < level:
+            with_again = [replace(a, off_again=b.off_again) for a, b in zip(cut, contexts, strict=True)]
+            return _decided(with_again, skip, alpha, level, tuple(looks), _extra(arms, coupled=False))
+    if not _drafted(state):
+        words = "nothing was drafted in these generations, and then any acceptance rule gives the baseline's text"
+        return Outcome(None, (CheckResult(DISTRIBUTION, Verdict.UNDERPOWERED, words),), tuple(looks))
+    if coupled and _least(arms[CheckArm.COUPLED]) < min(COUPLED, whole):
+        return _open(state, Need(CheckArm.COUPLED, min(COUPLED, whole)), tuple(looks))
+    if _least(arms[CheckArm.CONTROL]) < whole:
+        return _open(state, Need(CheckArm.CONTROL, whole), tuple(looks))
+    return _decided(contexts, skip, alpha, levels[-1], tuple(looks), _extra(arms, coupled=coupled))
+
+
+def _decided(
+    contexts: list[ContextSamples],
+    skip: int,
+    alpha: float,
+    level: float,
+    looks: tuple[tuple[int, float | None, float], ...],
+    extra: tuple[CheckResult, ...],
+) -> Outcome:
+    detail = distribution_check(contexts, skip=skip, depth=DEPTH, alpha=alpha, alpha_on=level)
+    return Outcome(None, (detail.check, *extra), looks, detail)
+
+
+def _open(state: CheckState, need: Need, looks: tuple[tuple[int, float | None, float], ...] = ()) -> Outcome:
+    words = f"not tested: {state.generated} generations so far, next are those of the arm {need.arm.value}"
+    return Outcome(need, (CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words),), looks)
+
+
+def _extra(arms: Arms, *, coupled: bool) -> tuple[CheckResult, ...]:
+    if not coupled:
+        return (draft_directed.NOT_TOLD,)
+    pairs = [
+        pair
+        for name, on in arms[CheckArm.COUPLED].items()
+        for pair in zip(on, arms[CheckArm.OFF][name], strict=False)
+    ]
+    return (draft_directed.NOT_TOLD, seed_coupled(pairs))
+
+
+def _annotated(one: CheckResult, state: CheckState) -> CheckResult:
+    """The result with how often the experiment was made before, since repeating until it passes proves nothing."""
+    if one.check != DISTRIBUTION or not state.earlier or one.verdict is Verdict.NOT_TESTED:
+        return one
+    return replace(one, evidence=f"{one.evidence}; experiment {len(state.earlier) + 1}, earlier ones are in the journal")
+
+
+def _contexts(arms: Arms, size: int) -> list[ContextSamples]:
+    names = list(arms[CheckArm.OFF])
+    order = (CheckArm.ON, CheckArm.OFF, CheckArm.OFF_AGAIN, CheckArm.CONTROL)
+    return [ContextSamples(name, *(arms[arm][name][:size] for arm in order)) for name in names]
+
+
+def _tokens(state: CheckState, arm: CheckArm, context: str) -> tuple[Tokens, ...]:
+    return tuple(one for batch in state.arms.get(arm, {}).get(context, ()) for one in batch.tokens)
+
+
+def _least(by_context: Mapping[str, tuple[Tokens, ...]]) -> int:
+    return min((len(found) for found in by_context.values()), default=0)
+
+
+def _skip(state: CheckState) -> int:
+    """0 where the first token came with others, hence from a verify round; 1 where prefill gives it."""
+    batches = state.arms.get(CheckArm.ON, {}).values()
+    return 0 if any(one.first_burst > 1 for found in batches for one in found) else 1
+
+
+def _drafted(state: CheckState) -> bool:
+    """Whether draft tokens were judged, or may have been where the engine does not tell."""
+    found = [one for batches in state.arms.get(CheckArm.ON, {}).values() for one in batches]
+    return any(one.in_bursts or one.drafted is None or one.drafted > 0 for one in found)

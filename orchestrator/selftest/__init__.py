@@ -1,0 +1,1 @@
+"""The instrument tests itself: a real engine behind a proxy that corrupts the stream in known ways."""

@@ -1,0 +1,229 @@
+"""Simulated samplers whose exactness is known by construction: what the distribution check is tried on.
+
+A target and a draft over twelve tokens, each a table of next-token probabilities given the last token. A *round* is
+what one verify pass commits: the exact rules (rejection, sample match) and the faults that engines have had.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from orchestrator.exactness.distribution import ContextSamples, DistributionResult, Preset, distribution_check
+from orchestrator.schema.result import Verdict
+
+VOCABULARY, LENGTH, DRAFTED = 12, 4, 3
+RNG = np.random.default_rng(2)
+TARGET_LOGITS = RNG.normal(0, 2.2, (VOCABULARY, VOCABULARY))
+DRAFT_LOGITS = TARGET_LOGITS + RNG.normal(0, 0.9, (VOCABULARY, VOCABULARY))
+
+
+def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    """Probabilities by row."""
+    scaled = np.exp(logits / temperature - (logits / temperature).max(axis=1, keepdims=True))
+    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
+
+
+TARGET, DRAFT = softmax(TARGET_LOGITS), softmax(DRAFT_LOGITS)
+TARGET_BEST, DRAFT_BEST = TARGET.argmax(axis=1), DRAFT.argmax(axis=1)
+
+
+class Coin:
+    """Uniform numbers drawn in bulk; ``pick`` is inverse-transform sampling, so that one number gives one token."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.stock: Iterator[float] = iter(())
+
+    def __call__(self) -> float:
+        """The next number."""
+        for value in self.stock:
+            return value
+        self.stock = iter(self.generator.random(4096).tolist())
+        return next(self.stock)
+
+    def pick(self, cumulative: list[float]) -> int:
+        """A token by its cumulative probabilities."""
+        return find(cumulative, self())
+
+
+def find(cumulative: list[float], u: float) -> int:
+    """The token at which the cumulative probabilities pass ``u``."""
+    return min(bisect_right(cumulative, u * cumulative[-1]), VOCABULARY - 1)
+
+
+@cache
+def rows(temperature: float = 1.0) -> list[list[float]]:
+    """The target's cumulative probabilities by last token."""
+    return [list(map(float, row)) for row in softmax(TARGET_LOGITS, temperature).cumsum(axis=1)]
+
+
+DRAFT_ROWS = [list(map(float, row)) for row in DRAFT.cumsum(axis=1)]
+RESIDUAL_ROWS = [list(map(float, row)) for row in np.maximum(TARGET - DRAFT, 0).cumsum(axis=1)]
+
+Round = Callable[[int, Coin], list[int]]
+"""One verify round: the tokens it commits after the given last token."""
+
+
+def plain(temperature: float = 1.0) -> Round:
+    """No speculation."""
+    table = rows(temperature)
+    return lambda last, coin: [coin.pick(table[last])]
+
+
+def rejection(last: int, coin: Coin) -> list[int]:
+    """Accept with min(1, p/q), else draw from the residual: exact (Leviathan et al. 2023)."""
+    out: list[int] = []
+    for _ in range(DRAFTED):
+        token = coin.pick(DRAFT_ROWS[last])
+        if coin() >= TARGET[last, token] / DRAFT[last, token]:
+            return [*out, coin.pick(RESIDUAL_ROWS[last])]
+        out.append(token)
+        last = token
+    return [*out, coin.pick(rows()[last])]
+
+
+def missing_residual(last: int, coin: Coin) -> list[int]:
+    """The same, but a refused token is drawn anew from the target instead of the residual."""
+    out: list[int] = []
+    for _ in range(DRAFTED):
+        token = coin.pick(DRAFT_ROWS[last])
+        if coin() >= TARGET[last, token] / DRAFT[last, token]:
+            return [*out, coin.pick(rows()[last])]
+        out.append(token)
+        last = token
+    return [*out, coin.pick(rows()[last])]
+
+
+def sample_match(last: int, coin: Coin, temperature: float = 1.0) -> list[int]:
+    """Emit the target's own sample and keep the draft while it is equal: exact."""
+    out: list[int] = []
+    for _ in range(DRAFTED):
+        guess, token = int(DRAFT_BEST[last]), coin.pick(rows(temperature)[last])
+        out.append(token)
+        if token != guess:
+            return out
+        last = token
+    return [*out, coin.pick(rows(temperature)[last])]
+
+
+def temperature_slip(last: int, coin: Coin) -> list[int]:
+    """Verification samples at 0.8 of the temperature that was asked for."""
+    return sample_match(last, coin, 0.8)
+
+
+def greedy_accept(last: int, coin: Coin) -> list[int]:
+    """A greedy draft is accepted wherever it is the target's best token, whatever the temperature."""
+    out: list[int] = []
+    for _ in range(DRAFTED):
+        guess = int(DRAFT_BEST[last])
+        if guess != TARGET_BEST[last]:
+            return [*out, coin.pick(rows()[last])]
+        out.append(guess)
+        last = guess
+    return [*out, coin.pick(rows()[last])]
+
+
+def typical_acceptance(last: int, coin: Coin) -> list[int]:
+    """A draft is accepted when the target finds it likely enough for its entropy."""
+    out: list[int] = []
+    for _ in range(DRAFTED):
+        guess = int(DRAFT_BEST[last])
+        entropy = float(-(TARGET[last] * np.log(TARGET[last])).sum())
+        if TARGET[last, guess] <= min(0.3, 0.6 * np.exp(-entropy)):
+            return [*out, coin.pick(rows()[last])]
+        out.append(guess)
+        last = guess
+    return [*out, coin.pick(rows()[last])]
+
+
+def shared_coin(last: int, coin: Coin) -> list[int]:
+    """One uniform number for the whole round: each token has the right marginal, and the next depends on it."""
+    out: list[int] = []
+    u = coin()
+    for _ in range(DRAFTED):
+        guess, token = coin.pick(DRAFT_ROWS[last]), find(rows()[last], u)
+        out.append(token)
+        if token != guess:
+            return out
+        last = token
+    return [*out, find(rows()[last], u)]
+
+
+def injected_token(last: int, coin: Coin) -> list[int]:
+    """Every twentieth round begins with a token that nobody drew."""
+    out = sample_match(last, coin)
+    return [0, *out] if coin() < 0.05 else out
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A sampler with what is known of it; ``stale``: a refused draft stays in the cache and is read on."""
+
+    title: str
+    rule: Round
+    exact: bool
+    stale: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the check must say of it."""
+        return Verdict.PASS if self.exact else Verdict.FAIL
+
+
+SIMULATED: tuple[Simulated, ...] = (
+    Simulated("exact rejection", rejection, exact=True),
+    Simulated("sample match", sample_match, exact=True),
+    Simulated("missing residual", missing_residual, exact=False),
+    Simulated("typical acceptance", typical_acceptance, exact=False),
+    Simulated("greedy accept", greedy_accept, exact=False),
+    Simulated("shared coin", shared_coin, exact=False),
+    Simulated("temperature slip (× 0.8)", temperature_slip, exact=False),
+    Simulated("injected token (1 round in 20)", injected_token, exact=False),
+    Simulated("cache not rolled back", sample_match, exact=False, stale=True),
+)
+
+
+def generate(
+    one_round: Round, prompt: int, count: int, seed: int, *, stale: bool = False
+) -> tuple[tuple[int, ...], ...]:
+    """``count`` sequences; the first token comes from prefill. ``stale``: a rejected draft stays in the cache."""
+    coin, table, made = Coin(seed), rows(), []
+    for _ in range(count):
+        out = [coin.pick(table[prompt])]
+        last = out[0]
+        while len(out) < LENGTH:
+            committed = one_round(last, coin)
+            out += committed
+            last = committed[-1]
+            if stale and len(committed) <= DRAFTED:
+                last = int(DRAFT_BEST[out[-2]])
+        made.append(tuple(out[:LENGTH]))
+    return tuple(made)
+
+
+def check(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> DistributionResult:
+    """The distribution check of a sampler against the plain target, with both controls."""
+    contexts = tuple(
+        ContextSamples(
+            f"prompt {prompt}",
+            generate(one_round, prompt, preset.per_arm, 100 * seed + prompt, stale=stale),
+            *off_arms(prompt, preset, seed),
+        )
+        for prompt in range(preset.contexts)
+    )
+    return distribution_check(contexts, skip=1)
+
+
+@cache
+def off_arms(prompt: int, preset: Preset, seed: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Off, off again and the negative control of one context."""
+    factors = (1.0, 1.0, preset.control_factor)
+    return tuple(
+        generate(plain(factor), prompt, preset.per_arm, 100 * seed + 10 * (arm + 1) + prompt)
+        for arm, factor in enumerate(factors)
+    )
