@@ -42,6 +42,7 @@ class PythonOptions(_Strict):
     flash_attention: bool = Field(default=False, description="Flash attention.")
     batch: int = Field(default=512, ge=1, description="Logical batch size in tokens (prefill).")
     ubatch: int = Field(default=512, ge=1, description="Physical batch size in tokens (prefill).")
+    mmap: bool = Field(default=True, description="Map the model's file instead of reading it into memory.")
     cache_type_k: CacheType = Field(default="f16", description="Number format of the K cache.")
     cache_type_v: CacheType = Field(default="f16", description="Number format of the V cache.")
 

@@ -23,8 +23,11 @@ ORDER = (
 Source: llama.cpp b11434, common/speculative.cpp (``common_speculative_init``).
 """
 
-STATEFUL = frozenset({"ngram-mod"})
-"""Drafters that remember earlier requests of their process: what they propose depends on the prompts before."""
+STATEFUL = frozenset({"ngram-mod", "ngram-cache"})
+"""Drafters that remember earlier requests of their process: what they propose depends on the prompts before.
+
+Source: real runs of b11434 with one prompt asked again; the other n-gram drafters repeat their counts.
+"""
 
 NO_SPECULATION = "none"
 

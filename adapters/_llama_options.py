@@ -68,8 +68,8 @@ class NgramDrafter(_Grown):
 
     drafter: Literal["simple", "map-k", "map-k4v", "mod", "cache"] = Field(
         default="simple",
-        description="llama.cpp's ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod or ngram-cache. 'mod' remembers "
-        "earlier requests of its process.",
+        description="llama.cpp's ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod or ngram-cache. 'mod' and "
+        "'cache' remember earlier requests of their process.",
     )
     size_n: int = Field(
         default=DEFAULT_NGRAM_SIZE, ge=1, le=1024, description="Length of the n-gram looked up (not for 'cache')."

@@ -80,6 +80,8 @@ def parse_session(cell: Cell, capture: SessionCapture) -> tuple[Observation, ...
         "over all requests of the process, warm-up included; a lower bound: only the proposing itself is timed, "
         "not the drafter's reading of verified tokens"
     )
+    summed = _summed(cell)
+    note = f"{summed}, {note}" if summed is not None else note
     definition = f"{DEFINED_BY}:dur(g)"
     return (observed("draft_time", seconds, "stderr.log:statistics", definition=definition, note=note),)
 

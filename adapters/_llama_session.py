@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from adapters._gguf import GgufError, GgufHeader, read_header
-from adapters._llama_drafters import drafters, stateful
+from adapters._llama_drafters import STATEFUL, drafters
 from orchestrator.schema.adapter import Condition, Honoured
 from orchestrator.schema.capture import SessionCapture
 from orchestrator.schema.cell import Cell, MethodKind
@@ -97,9 +97,10 @@ def _rollback(cell: Cell, stderr: str) -> Iterable[Condition]:
 
 
 def _memory_of_requests(cell: Cell) -> Iterable[Condition]:
-    if stateful(cell.method):
+    names = " and ".join(drafter.name for drafter in drafters(cell.method) if drafter.name in STATEFUL)
+    if names:
         asked = "a fresh process per session, the same prompts in the same order"
-        kept = "ngram-mod keeps its table from request to request of a session, warm-up included"
+        kept = f"{names} keeps what it saw from request to request of a session, warm-up included"
         yield Condition("drafter_state", asked, kept, Honoured.HONOURED, "specmatrix")
 
 

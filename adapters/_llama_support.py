@@ -27,7 +27,7 @@ from orchestrator.schema.status import Status
 CLAIMED_BY = "llama.cpp, read in b11434's common/sampling.cpp and seen in real runs on f32 models"
 SPEC_CAPABILITY = "spec-type:"
 STATEFUL_NOTE = (
-    "ngram-mod remembers earlier requests of its process, so its counts hold for this order of prompts: each session "
+    "its drafter remembers earlier requests of the process, so its counts hold for this order of prompts: each session "
     "is a fresh process that asks the same ones in the same order"
 )
 SYSTEM_CONFIG = "system-config"
@@ -177,7 +177,9 @@ def _bad_length_policy(cell: Cell) -> Refusal | None:
     return Refusal(Status.UNSUPPORTED, reason, "use eos: stop or eos: mask")
 
 
-def _missing_capability(cell: Cell, identity: EngineIdentity, required: frozenset[str]) -> Refusal | None:
+def _missing_capability(
+    cell: Cell, identity: EngineIdentity, required: Callable[[Cell], frozenset[str]]
+) -> Refusal | None:
     if SYSTEM_CONFIG in identity.capabilities:
         reason = "llama-server would read /etc/llama.cpp/config.ini first, and no option turns that off"
         return Refusal(Status.UNSUPPORTED, reason, "move the file away while measuring")

@@ -1,4 +1,4 @@
-"""What memory an MLX-LM cell will need: weights by safetensors headers, caches by ``config.json``, buffers by a guess."""
+"""What memory an MLX-LM cell will need: weights by safetensors headers, caches by configuration, buffers guessed."""
 
 from __future__ import annotations
 

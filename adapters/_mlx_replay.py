@@ -83,6 +83,4 @@ def parse_replay(spec: ReplaySpec, capture: TrialCapture) -> tuple[Ranked, ...]:
         raise CaptureError(f"the worker's answer to a replay: {err.errors()[0]['msg']}") from err
     if tuple(row.place for row in scored.rows) != spec.places or any(not row.top for row in scored.rows):
         raise CaptureError("the worker's answer to a replay has other places than were asked for")
-    return tuple(
-        Ranked(row.place, row.top, row.logprob, row.rank, row.entropy, row.variance) for row in scored.rows
-    )
+    return tuple(Ranked(row.place, row.top, row.logprob, row.rank, row.entropy, row.variance) for row in scored.rows)

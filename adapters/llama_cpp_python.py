@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from adapters import _lcpp_support
 from adapters._lcpp_conditions import all_conditions
+from adapters._lcpp_memory import LcppMemory
 from adapters._lcpp_observations import baseline, common, problems, speculative, word_of_end
 from adapters._lcpp_protocol import STEP, Probed, find_ready, read_done
 from adapters._lcpp_rounds import read_rounds
@@ -56,7 +57,7 @@ PROBE_CODE = (
 )
 
 
-class LlamaCppPython:
+class LlamaCppPython(LcppMemory):
     """The adapter; see :class:`orchestrator.schema.adapter.Adapter`."""
 
     name = "llama_cpp_python"
@@ -117,6 +118,7 @@ class LlamaCppPython:
             "threads": options.threads,
             "gpu_layers": options.gpu_layers,
             "flash_attention": options.flash_attention,
+            "mmap": options.mmap,
             "cache_type_k": options.cache_type_k,
             "cache_type_v": options.cache_type_v,
             "lookup": lookup,

@@ -27,18 +27,26 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from engine_session import EVENTS, drive  # noqa: E402  (the path is set just above)
 from golden_cases import CELL, GOLDEN, STDERR, STDOUT, TRIAL, case_folders, load_case, write_expected  # noqa: E402
 from llama_cells import (  # noqa: E402
+    CACHE,
     DRAFT,
+    DRAFT_CHAIN,
     GREEDY,
     HOT,
+    MAP_K,
+    MAP_K4V,
+    MOD,
     MTP,
+    MTP_CHAIN,
     NEVER,
     NGRAM,
     NONE,
     REJECTION,
+    SYNTHETIC,
     WARM,
     make_cell,
     make_trial,
 )
+from mtp_files import write_head, write_trunk  # noqa: E402
 
 from orchestrator.demo.export import resolve  # noqa: E402
 from orchestrator.registry import adapter as find_adapter  # noqa: E402
@@ -68,6 +76,8 @@ class Wanted:
     tokens: int = 32
     launched: Method | None = None
     has_trial: bool = True
+    head: bool = False
+    """Whether the MTP block is taken out of the target and given as a head file."""
 
 
 T, D, M, B = "tiny-target-f16.gguf", "tiny-draft-f16.gguf", "tiny-mtp-f16.gguf", "tiny-incompatible-f16.gguf"
@@ -84,6 +94,14 @@ CASES: dict[str, Wanted] = {
     "ngram": Wanted(T, NGRAM, prompt="Story: In the evening the small candle"),
     "ngram-nothing-drafted": Wanted(T, NEVER),
     "hybrid-replay": Wanted(M, DRAFT, WARM, M, prompt=SUM),
+    "mtp-head-file": Wanted(M, MTP, head=True),
+    "ngram-map-k": Wanted(T, MAP_K, prompt=COPY),
+    "ngram-map-k4v": Wanted(T, MAP_K4V, prompt=COPY),
+    "ngram-mod": Wanted(T, MOD, prompt=COPY),
+    "ngram-cache": Wanted(T, CACHE, prompt=COPY, tokens=160),
+    "draft-chain": Wanted(T, DRAFT_CHAIN, draft=D, prompt=COPY),
+    "mtp-chain": Wanted(M, MTP_CHAIN, prompt=COPY),
+    "synthetic": Wanted(T, SYNTHETIC, draft=D),
     "vocabulary-mismatch": Wanted(T, DRAFT, draft=B, has_trial=False),
     "baseline-speculates": Wanted(T, NONE, launched=NGRAM, has_trial=False),
     "context-full": Wanted(T, NONE, prompt="Count from 1 to 9:" * 80),
@@ -127,10 +145,15 @@ def capture(adapter: Adapter, name: str, wanted: Wanted, binary: str | None) -> 
     )
     trial = make_trial(prompt=wanted.prompt, seed=5) if wanted.has_trial else None
     launched = cell if wanted.launched is None else dataclasses.replace(cell, method=wanted.launched)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as made:
         folder = Path(scratch)
+        if wanted.head:
+            trunk, head = write_trunk(Path(made) / "tiny-trunk-f32.gguf"), write_head(Path(made) / "tiny-head-f32.gguf")
+            cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, target=str(trunk), mtp=str(head)))
+            launched = cell
         drive(adapter, launched, () if trial is None else (trial,), folder)
-        names = {str(target.parent): "/models", scratch: "/session"} | ({binary: "llama-server"} if binary else {})
+        names = {str(target.parent): "/models", scratch: "/session", made: "/models"}
+        names |= {binary: "llama-server"} if binary else {}
         write(GOLDEN / adapter.name / name, folder, cell, trial, names)
     write_expected(adapter, load_case(GOLDEN / adapter.name / name))
 

@@ -34,7 +34,7 @@ from orchestrator.schema.result import Outcome  # noqa: E402
 from orchestrator.schema.status import STATUS_RULES, Validity  # noqa: E402
 from orchestrator.stats.stability import FlagKind  # noqa: E402
 
-REPORT = ROOT / "orchestrator" / "report"
+PACKAGES = (ROOT / "orchestrator" / "report", ROOT / "orchestrator" / "serve")
 CALLS = {"say": 1, "rich": 1, "mark": 1, "count": 2}
 """By name, how many leading arguments are messages."""
 Message = str | tuple[str, str]
@@ -45,16 +45,17 @@ FIXED = datetime(2026, 1, 1, tzinfo=UTC)
 def messages() -> dict[Message, str]:
     """Every message with the file that it stands in, in a fixed order."""
     found: dict[Message, str] = {}
-    for path in sorted(REPORT.glob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in package.glob("*.py")):
         for message in _of_module(ast.parse(path.read_text(encoding="utf-8"))):
             found.setdefault(message, path.name)
-    templates = extract_from_dir(
-        REPORT / "templates",
-        [("**.j2", "jinja2.ext:babel_extract")],
-        {"**.j2": {"trim_blocks": "true", "lstrip_blocks": "true"}},
-    )
-    for name, _, message, _, _ in sorted(templates, key=lambda row: (row[0], row[1])):
-        found.setdefault(message, f"templates/{name}")
+    for package in PACKAGES:
+        templates = extract_from_dir(
+            package / "templates",
+            [("**.j2", "jinja2.ext:babel_extract")],
+            {"**.j2": {"trim_blocks": "true", "lstrip_blocks": "true"}},
+        )
+        for name, _, message, _, _ in sorted(templates, key=lambda row: (row[0], row[1])):
+            found.setdefault(message, f"templates/{name}")
     for metric in VOCABULARY.values():
         found.setdefault(metric.definition, "orchestrator/schema/metrics.py")
     for rule in STATUS_RULES.values():

@@ -2,8 +2,8 @@
 
 Started by absolute path as ``python llama_cpp_python_worker.py CONFIG`` with the standard library, numpy and llama_cpp
 alone. ``CONFIG`` is a JSON file: ``model`` (a path), ``n_ctx``, ``n_batch``, ``n_ubatch``, ``threads``, ``gpu_layers``,
-``flash_attention``, ``cache_type_k``, ``cache_type_v``, and ``lookup`` (``max_ngram_size`` and ``num_pred_tokens``, or
-``null``).
+``flash_attention``, ``mmap``, ``cache_type_k``, ``cache_type_v``, and ``lookup`` (``max_ngram_size`` and
+``num_pred_tokens``, or ``null``).
 
 After loading it says ``{"event": "ready", …}`` once, or ``{"event": "refused", "status": …, "reason": …}`` and ends
 with status 3. Each request ``{"op": "generate", …}`` is answered by one line, ``{"event": "done", …}`` or
@@ -142,6 +142,7 @@ class Session:
             n_ubatch=config["n_ubatch"],
             n_threads=config["threads"],
             n_threads_batch=config["threads"],
+            use_mmap=config["mmap"],
             flash_attn=config["flash_attention"],
             type_k=self._cache_type(config["cache_type_k"]),
             type_v=self._cache_type(config["cache_type_v"]),

@@ -81,7 +81,12 @@ def ranked(mx: Any, row: Any, place: int, own: int | None, request: dict[str, An
         entropy = -math.fsum(math.exp(value) * value for value in logs)
         variance = max(math.fsum(math.exp(value) * value * value for value in logs) - entropy**2, 0.0)
     return {
-        "place": place, "top": top, "logprob": logprob, "rank": rank, "entropy": entropy, "variance": variance,
+        "place": place,
+        "top": top,
+        "logprob": logprob,
+        "rank": rank,
+        "entropy": entropy,
+        "variance": variance,
     }
 
 

@@ -6,8 +6,8 @@ Started by absolute path as ``python mlx_lm_worker.py CONFIG`` with the standard
 
 After loading it says ``{"event": "ready", …}`` once, or ``{"event": "refused", "status": …, "reason": …}`` and
 ends with status 3. Each request ``{"op": "generate", …}``, or ``{"op": "score", …}`` (see ``mlx_lm_scoring.py``), is
-answered by one line, ``{"event": "done", …}`` or ``{"event": "error", …}``, and nothing is printed while it runs. Times are seconds of ``time.perf_counter``, which all
-processes of a machine share.
+answered by one line, ``{"event": "done", …}`` or ``{"event": "error", …}``, and nothing is printed while it runs. Times
+are seconds of ``time.perf_counter``, which all processes of a machine share.
 """
 
 # ruff: noqa: ANN401  (objects of mlx are seen through importlib, so that a missing mlx is an answer, not a traceback)

@@ -62,8 +62,8 @@ def _line(one: PlannedCheck, spent: dict[str, float]) -> str:
     if engine in spent:
         time = f"expected time at most {seconds(one.most_generations * spent[engine])}"
     return (
-        f"{one.block} · check attempt {one.attempt} ({one.preset}): {names}: at most {one.most_generations} generations "
-        f"of {one.most_tokens} tokens; {time}"
+        f"{one.block} · check attempt {one.attempt} ({one.preset}): {names}: at most {one.most_generations} "
+        f"generations, {one.most_tokens} tokens; {time}"
     )
 
 

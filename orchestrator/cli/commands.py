@@ -85,16 +85,29 @@ def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str]
         console.print("nothing to measure: every selected cell is measured, failed, or cannot be measured here")
         return
     for attempt in attempts:
-        rows = [(one.set_index + 1, " → ".join(_short(cell.id) for cell in one.cells)) for one in attempt.sets]
-        console.print(table(f"{attempt.block} · attempt {attempt.attempt}", ("set", "order"), rows))
+        console.print(_attempt_table(attempt))
     for line in checks:
         console.print(plain(line))
     if not attempts:
         return
     sessions = sum(attempt.sessions for attempt in attempts)
     per_session = workspace.matrix.run.trials + workspace.matrix.run.warmup
-    console.print(plain(f"{sessions} sessions, at most {sessions * per_session} requests, warm-ups included"))
+    most = "at most " if workspace.matrix.run.adaptive is not None else ""
+    console.print(plain(f"{most}{sessions} sessions, at most {sessions * per_session} requests, warm-ups included"))
+    if workspace.matrix.run.confirm_winner:
+        console.print("besides: where several cells of a block are faster, the best is measured anew (confirm_winner)")
     console.print(plain(_expected_time(attempts, earlier)))
+
+
+def _attempt_table(attempt: PlannedAttempt) -> object:
+    """The sets in order; in a blocked order the cells, each with all its sessions."""
+    title = f"{attempt.block} · attempt {attempt.attempt}"
+    if attempt.blocked:
+        sessions = len(attempt.sets)
+        rows = [(number + 1, f"{_short(cell.id)} × {sessions}") for number, cell in enumerate(attempt.cells)]
+        return table(f"{title} · a cell at a time", ("turn", "sessions"), rows)
+    sets = [(one.set_index + 1, " → ".join(_short(cell.id) for cell in one.cells)) for one in attempt.sets]
+    return table(title, ("set", "order"), sets)
 
 
 def _expected_time(attempts: Sequence[PlannedAttempt], earlier: Path | None) -> str:

@@ -14,7 +14,7 @@ from orchestrator.runner.execute import execute
 from orchestrator.schema.errors import SelectionError, StoreError
 from orchestrator.store.directory import RunDirectory
 from orchestrator.store.index import Index
-from orchestrator.store.outcome import exit_code, select_failed
+from orchestrator.store.outcome import State, exit_code, select_failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def _measure(
 
     index = Index.build(directory.records())
     page = write_report(directory.path)
-    states = {**index.cells, **index.checks}
+    states: dict[str, State] = {**index.cells, **index.checks}
     chosen = {cell.id: states[cell.id] for cell in selected}
     _say_outcome(console, index, page)
     if interrupted:

@@ -62,7 +62,7 @@ class Workspace:
 
     def select(self, patterns: Sequence[str]) -> tuple[Cell | CheckCell, ...]:
         """The cells and distribution checks that any pattern names; all of them without a pattern."""
-        everything = (*self.cells, *self.expansion.checks)
+        everything: tuple[Cell | CheckCell, ...] = (*self.cells, *self.expansion.checks)
         return select(everything, patterns) if patterns else everything
 
     def newest_run(self) -> Path | None:

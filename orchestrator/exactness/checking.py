@@ -153,7 +153,8 @@ def _annotated(one: CheckResult, state: CheckState) -> CheckResult:
     """The result with how often the experiment was made before, since repeating until it passes proves nothing."""
     if one.check != DISTRIBUTION or not state.earlier or one.verdict is Verdict.NOT_TESTED:
         return one
-    return replace(one, evidence=f"{one.evidence}; experiment {len(state.earlier) + 1}, earlier ones are in the journal")
+    words = f"{one.evidence}; experiment {len(state.earlier) + 1}, earlier ones are in the journal"
+    return replace(one, evidence=words)
 
 
 def _contexts(arms: Arms, size: int) -> list[ContextSamples]:

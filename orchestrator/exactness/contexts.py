@@ -77,7 +77,8 @@ def appraise(context: str, prompt: str, samples: Sequence[Tokens], *, factor: fl
     """The pilot's word on one context.
 
     Args:
-        context: its id; ``prompt`` the prompt's.
+        context: its id.
+        prompt: the prompt's.
         samples: of the baseline.
         factor: of the temperature in the negative control.
         skip: leading tokens that are not compared.

@@ -87,7 +87,7 @@ def throttle_count(root: Path = _ROOT) -> int:
 
 
 def pressure_level(library: Any = None) -> str:  # noqa: ANN401  (libSystem, or a test's stand-in)
-    """The thermal pressure of a Mac in a word, by the state of a Darwin notification. From source only: not run on a Mac.
+    """The thermal pressure of a Mac in a word, by a Darwin notification. From source only: not run on a Mac.
 
     Raises:
         UnavailableError: the notification cannot be registered or read, or its state has no known meaning.

@@ -188,7 +188,7 @@ def _node(event: Any, events: Iterator[Any]) -> _Node:  # noqa: ANN401  (PyYAML'
         if kind == "map":
             found.entries.append((key, _node(next(events), events)))
         inner = next(events)
-    found.end = inner.end_mark.index
+    found.end = inner.end_mark.index if inner.end_mark is not None else start
     return found
 
 

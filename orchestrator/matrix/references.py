@@ -151,7 +151,9 @@ def _check_adaptive(document: Document, run: RunShape) -> None:
 def _check_sampling(document: Document, sections: Sections) -> None:
     for name, shape in sections.sampling.items():
         if shape.temperature == 0 and shape.xtc_probability > 0:
-            what = "XTC takes the best token away, temperature 0 always takes it; set one of the two to mean what you want"
+            what = (
+                "XTC takes the best token away, temperature 0 always takes it; set one of the two to mean what you want"
+            )
             document.fault(("sampling", name, "xtc_probability"), what)
 
 

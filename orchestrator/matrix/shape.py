@@ -320,7 +320,7 @@ class ChecksShape(Strict):
     )
     memory_trial: bool = Field(
         default=False,
-        description="One untimed request per cell with weights read into memory instead of mapped: what a drafter adds.",
+        description="One untimed request per cell with weights not mapped: how much memory a drafter adds.",
     )
 
 

@@ -19,6 +19,7 @@ from orchestrator.report.measures import (
     doubtful,
     longest_reached,
     missing,
+    phase_times,
     problem_counts,
     reached_by_both,
     summaries,
@@ -231,6 +232,7 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
         confirmed=pair.attempt is not None and pair.attempt.purpose == CONFIRM,
         stopped=pair.attempt.stopped if pair.attempt is not None else "",
         blocked=pair.blocked,
+        phases=phase_times(state, pair.cell),
     )
 
 

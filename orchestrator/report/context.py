@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.host.state import concerns
 from orchestrator.report.findings import Analysis
 from orchestrator.report.model import EngineView, Fact
 from orchestrator.report.untrusted import clean
@@ -59,6 +61,9 @@ def measured(analysis: Analysis, header: RunHeader, index: Index, words: Words) 
                 words.say("reserved: {what}", what=note) if note else "",
             )
         )
+    warm = _heat_and_power(index)
+    if warm:
+        facts.append(Fact(words.say("Heat and power"), "; ".join(warm)))
     facts.append(Fact(words.say("Again"), clean(header.command, 600), code=True))
     return tuple(facts)
 
@@ -68,6 +73,17 @@ def _sessions(settings: Mapping[str, Any]) -> str:
     adaptive = settings.get("adaptive")
     most = adaptive.get("max_sessions") if isinstance(adaptive, Mapping) else None
     return f"{settings['sessions']}–{most}" if most else str(settings["sessions"])
+
+
+def _heat_and_power(index: Index) -> tuple[str, ...]:
+    """What the machine's state at the start and end of sessions gives reason to doubt, each with how many sessions."""
+    counts: Counter[str] = Counter()
+    for state in index.cells.values():
+        for session in (*state.sessions, *state.failed_sessions):
+            start, end = session.host.get("start"), session.host.get("end")
+            if isinstance(start, Mapping) and isinstance(end, Mapping):
+                counts.update(concerns(dict(start), dict(end)))
+    return tuple(f"{clean(text, 160)} ({number})" for text, number in counts.most_common(5))
 
 
 def machine(host: Mapping[str, Any]) -> str:

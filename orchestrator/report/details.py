@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.report import numerals
+from orchestrator.report.divergences import divergence
 from orchestrator.report.findings import COMPARED, Analysis, CellFinding
 from orchestrator.report.model import (
     CellView,
     CheckView,
     Column,
-    DivergenceView,
     EvidenceView,
     RowView,
     TableView,
-    TokenView,
     TroubleView,
 )
 from orchestrator.report.naming import (
@@ -28,19 +27,18 @@ from orchestrator.report.naming import (
     trouble_anchor,
 )
 from orchestrator.report.sentences import group_title
-from orchestrator.report.untrusted import EXCERPT, clean, tail
+from orchestrator.report.untrusted import clean, tail
 from orchestrator.report.words import Words, mark
 from orchestrator.schema.adapter import Condition
 from orchestrator.schema.cell import Role
 from orchestrator.schema.record import SessionRecord
-from orchestrator.schema.result import Divergence, Group, Verdict
+from orchestrator.schema.result import Group, Verdict
 from orchestrator.schema.status import STATUS_RULES, Status
 
 if TYPE_CHECKING:
     from orchestrator.store.index import Index
 
 SHOWN_DIVERGENCES = 3
-SHOWN_IDS = 6
 _TONES = {Verdict.PASS: "good", Verdict.FAIL: "bad", Verdict.NOT_TESTED: "ask", Verdict.NOT_APPLICABLE: "flat"}
 _ICONS = {"good": "●", "bad": "■", "ask": "○", "flat": "–"}
 
@@ -67,7 +65,7 @@ def evidence(analysis: Analysis, words: Words) -> tuple[EvidenceView, ...]:
                 words.said(clean(cell.placement.sentence, 900)),
                 who,
                 tuple(_check(check.check, check.verdict, check.evidence, words) for check in cell.placement.checks),
-                tuple(_divergence(one, words) for one in divergences[:SHOWN_DIVERGENCES]),
+                tuple(divergence(one, words) for one in divergences[:SHOWN_DIVERGENCES]),
                 words.count("{number} more place where answers part", "{number} more places where answers part", more)
                 if more > 0
                 else "",
@@ -100,57 +98,6 @@ def _check(name: str, verdict: Verdict, said: str, words: Words) -> CheckView:
         Verdict.UNINFORMATIVE: words.say("uninformative"),
     }[verdict]
     return CheckView(words.say(name), word, tone, _ICONS[tone], words.said(clean(said, 900)))
-
-
-def _divergence(one: Divergence, words: Words) -> DivergenceView:
-    """The texts around the point where they part; the common beginning is found in the texts themselves."""
-    common = _common(one.baseline_text, one.cell_text)
-    start = max(0, common - EXCERPT // 2)
-    head = "…" if start else ""
-    where = words.say("token {index} of {length}", index=one.index, length=one.length)
-    return DivergenceView(
-        clean(one.prompt_id, 80),
-        where,
-        head + clean(one.baseline_text[start:common], EXCERPT),
-        clean(one.baseline_text[common : common + EXCERPT], EXCERPT) or words.say("(ends here)"),
-        clean(one.cell_text[common : common + EXCERPT], EXCERPT) or words.say("(ends here)"),
-        _tokens(one, words),
-        _margin(one, words),
-    )
-
-
-def _margin(one: Divergence, words: Words) -> str:
-    """How close a call it was: the distance of the baseline's two best tokens there, or why it is not known."""
-    verdict = {
-        "near-tie": words.say("near-tie"),
-        "divergent": words.say("divergent"),
-    }.get(one.tie, words.say("not settled"))
-    if one.margin_nat is None:
-        return words.say("Margin: to be measured ({why})", why=words.said(clean(one.why)) or words.say("no replay"))
-    limit = words.say("limit {limit} nat", limit=f"{one.limit_nat:.3g}") if one.limit_nat is not None else ""
-    return words.say(
-        "Margin: {margin} nat between the baseline's two best tokens ({limit}): {verdict}",
-        margin=f"{one.margin_nat:.3g}",
-        limit=limit,
-        verdict=verdict,
-    )
-
-
-def _common(left: str, right: str) -> int:
-    pairs = zip(left, right, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
-
-
-def _tokens(one: Divergence, words: Words) -> tuple[TokenView, ...]:
-    """The ids of both answers around the place, token by token."""
-    ends = words.say("(ends here)")
-
-    def at(ids: Sequence[int], index: int) -> str:
-        return str(ids[index]) if index < len(ids) else ends if index == len(ids) else ""
-
-    last = min(one.index + SHOWN_IDS, max(len(one.baseline_ids), len(one.cell_ids)) + 1)
-    rows = ((n, at(one.baseline_ids, n), at(one.cell_ids, n)) for n in range(max(0, one.index - 2), last))
-    return tuple(TokenView(str(n), off, on, off != on) for n, off, on in rows if off or on)
 
 
 def troubles(analysis: Analysis, words: Words) -> tuple[tuple[TroubleView, ...], tuple[TroubleView, ...]]:

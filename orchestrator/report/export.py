@@ -27,7 +27,7 @@ def figures_csv(analysis: Analysis) -> str:
             ratio = row.ratio if row is not None else None
             writer.writerow((
                 *head, metric, VOCABULARY[metric].unit.value,
-                *((f"{found.median:.9g}", f"{found.mad:.9g}", found.n, "") if found is not None
+                *((f"{found.median:.7g}", f"{found.mad:.7g}", found.n, "") if found is not None
                   else ("", "", "", cell.missing[metric].absence.value)),
                 *((f"{ratio.point:.6g}", _optional(ratio.low), _optional(ratio.high)) if ratio is not None
                   else ("", "", "")),

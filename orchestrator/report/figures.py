@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+LABELLED = 12
+"""Points of a scatter that are named in the figure; beyond it the names would cover each other."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScatterPoint:
     """A cell's acceptance rate (a share of one) and its wait ratio with interval."""
@@ -42,20 +46,11 @@ def scatter(points: Sequence[ScatterPoint]) -> str:
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(math.log2(low), math.log2(high))
         axes.axhline(0, color=COLOUR["mute"], linewidth=1, zorder=1)
-        for point in points:
-            x, y, colour = point.acceptance, math.log2(point.ratio), COLOUR[SERIES[point.marker % len(SERIES)]]
-            if point.low is not None and point.high is not None:
-                axes.plot([x, x], [math.log2(point.low), math.log2(point.high)], color=colour, linewidth=1.6, zorder=2)
-            axes.scatter(
-                [x],
-                [y],
-                marker=MARKERS[point.marker % len(MARKERS)],
-                s=44,
-                facecolor=colour,
-                edgecolor=COLOUR["card"],
-                linewidths=1,
-                zorder=3,
-            )
+        for marker in sorted({point.marker for point in points}):
+            mine = [point for point in points if point.marker == marker]
+            spans = [(p.acceptance, p.low, p.high) for p in mine if p.low is not None and p.high is not None]
+            _spans(axes, spans, marker)
+            _marks(axes, [p.acceptance for p in mine], [math.log2(p.ratio) for p in mine], marker)
         _scatter_labels(axes, points, height - 38)
         axes.xaxis.set_major_locator(FixedLocator([0, 0.2, 0.4, 0.6, 0.8, 1]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
@@ -68,7 +63,10 @@ def _scatter_labels(axes: Axes, points: Sequence[ScatterPoint], height: float) -
     bottom, top = axes.get_ylim()
     step = 13.0 / height * (top - bottom)
     taken: list[float] = []
-    for point in sorted(points, key=lambda p: (p.ratio, p.label)):
+    if len(points) > LABELLED:
+        # Where all cannot be named, those that the caption speaks of are.
+        points = [max(points, key=lambda p: p.acceptance), min(points, key=lambda p: p.ratio)]
+    for point in sorted(dict.fromkeys(points), key=lambda p: (p.ratio, p.label)):
         y = math.log2(point.ratio)
         while any(abs(y - other) < step for other in taken):
             y += step / 4
@@ -112,9 +110,8 @@ def sweep(series: Sequence[SweepSeries]) -> str:
             if one.model:
                 xs, ys = [k for k, _ in one.model], [math.log2(v) for _, v in one.model]
                 axes.plot(xs, ys, color=colour, linewidth=1.4, linestyle=(0, (4, 3)), zorder=2)
-            for k, _, bottom, top in one.points:
-                if bottom is not None and top is not None:
-                    axes.plot([k, k], [math.log2(bottom), math.log2(top)], color=colour, linewidth=1.6, zorder=2)
+            spans = [(k, low_, high_) for k, _, low_, high_ in one.points if low_ is not None and high_ is not None]
+            _spans(axes, spans, number)
             _marks(axes, [row[0] for row in one.points], [math.log2(row[1]) for row in one.points], number)
         ratio_axis(axes, low, high, vertical=True)
         axes.xaxis.set_major_locator(FixedLocator(_spaced(lengths)))
@@ -144,6 +141,16 @@ def positions(series: Sequence[PositionSeries]) -> str:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
         axes.grid(axis="y", color=COLOUR["line"], linewidth=0.8)
     return out.getvalue()
+
+
+def _spans(axes: Axes, spans: Sequence[tuple[float, float, float]], number: int) -> None:
+    """Intervals of ratios as strokes, all of one series at once: a call each would cost more than all the rest."""
+    if spans:
+        xs, lows, highs = zip(*spans, strict=True)
+        colour = COLOUR[SERIES[number % len(SERIES)]]
+        axes.vlines(
+            xs, [math.log2(v) for v in lows], [math.log2(v) for v in highs], color=colour, linewidth=1.6, zorder=2
+        )
 
 
 def _marks(axes: Axes, xs: Sequence[float], ys: Sequence[float], number: int) -> None:

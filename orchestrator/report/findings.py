@@ -120,6 +120,7 @@ class CellFinding:
         confirmed: whether the attempt measured the cell anew because it was the best of several faster ones.
         stopped: why an adaptive attempt stopped early; else empty.
         blocked: whether the attempt's cells ran one after the other instead of interleaved.
+        phases: seconds by part of a round, from the instrumented repeat alone; never of the measured trials.
     """
 
     state: CellState
@@ -146,6 +147,7 @@ class CellFinding:
     confirmed: bool = False
     stopped: str = ""
     blocked: bool = False
+    phases: Mapping[str, Summary] = field(default_factory=dict)
 
     @property
     def id(self) -> str:

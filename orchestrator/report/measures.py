@@ -21,6 +21,9 @@ from orchestrator.store.states import CellState
 SESSION_PROMPT = "-"
 """The prompt id of values that describe a whole session, so that they pair by session alone."""
 
+PHASE_TIMES = ("draft_time", "verify_time", "rollback_time")
+"""What an instrumented repeat times."""
+
 DRAFTING = frozenset({
     "drafted_tokens", "accepted_tokens", "rejected_tokens", "discarded_tokens", "verify_rounds", "acceptance_rate",
     "mean_accepted_length", "tokens_per_round", "tokens_per_pass", "draft_time", "verify_time", "rollback_time",
@@ -79,6 +82,19 @@ def summaries(arm: Arm) -> dict[str, Summary]:
         if isinstance(item.value, int | float) and not isinstance(item.value, bool):
             values[item.metric].append(float(item.value))
     return {metric: summary(found) for metric, found in values.items()}
+
+
+def phase_times(state: CellState, arm: Arm) -> dict[str, Summary]:
+    """Draft, verify and rollback seconds per answer of the instrumented repeat, where there was one without a fault."""
+    sessions = {session.place for session in arm.sessions}
+    values: dict[str, list[float]] = defaultdict(list)
+    for trial in state.trials:
+        if trial.phase is not Phase.PHASES or trial.status is not Status.OK or trial.problems:
+            continue
+        if trial.place in sessions:
+            for metric in PHASE_TIMES:
+                values[metric] += _numbers(trial.observations, metric)
+    return {metric: summary(found) for metric, found in values.items() if found}
 
 
 def missing(state: CellState, arm: Arm, metrics: Iterable[str]) -> tuple[dict[str, Missing], dict[str, Missing]]:

@@ -126,8 +126,8 @@ EXACTNESS: tuple[str, ...] = (
     "nothing was drafted in these generations, and then any acceptance rule gives the baseline's text",
     "no context to compare: the workload's prompts offer none",
     "experiment {n}, earlier ones are in the journal",
-    "{gap} nat at the compared token that varies most; the control would move {share} of the probability ({n} generations "
-    "of the baseline)",
+    "{gap} nat at the compared token that varies most; the control would move {share} of the probability "
+    "({n} generations of the baseline)",
     "too few contexts of {low} to {high} nat among {all}: {outside} lie outside",
     "{n} of {wanted} contexts: the workload's prompts offer no more",
     "not tested: no two generations of one seed",

@@ -116,8 +116,11 @@ def _cost_table(identifier: str, known: Sequence[tuple[CellFinding, Decompositio
 
 
 def _engine_time(cell: CellFinding, metric: str, words: Words) -> str:
-    found = cell.summaries.get(metric)
-    return numerals.quantity(metric, found.median) if found is not None else words.say("not reported")
+    found, repeated = cell.summaries.get(metric), cell.phases.get(metric)
+    if found is not None or repeated is None:
+        return numerals.quantity(metric, found.median) if found is not None else words.say("not reported")
+    message = "{value} in an instrumented repeat, which adds synchronisations (n = {n})"
+    return words.say(message, value=numerals.quantity(metric, repeated.median), n=repeated.n)
 
 
 def sweep(key: str, members: Sequence[CellFinding], words: Words) -> tuple[FigureView | None, str]:
@@ -137,10 +140,13 @@ def sweep(key: str, members: Sequence[CellFinding], words: Words) -> tuple[Figur
     series = [_series(label, cells) for label, cells in list(swept.items())[:DRAWN]]
     best = max((cell for cells in swept.values() for cell in cells), key=_rate)
     title, identifier = words.say("Draft length against the decode rate"), figure_id("sweep", key)
+    luck = words.say("It was confirmed in fresh sessions.")
+    if not best.confirmed:
+        luck = words.say("The best of a sweep is partly luck: measure it again before it is called best.")
     caption = words.rich(
-        "**Of the lengths that were tried, K = {k} decodes fastest: {ratio} ({cell}).** The best of a sweep is partly "
-        "luck: measure it again before it is called best. Dashed: the model, every draft token accepted with one chance "
-        "α, each position of the draft at one price.",
+        "**Of the lengths that were tried, K = {k} decodes fastest: {ratio} ({cell}).** {luck} Dashed: the model, "
+        "every draft token accepted with one chance α, each position of the draft at one price.",
+        luck=luck,
         k=_length(best),
         ratio=units.ratio(_rate(best)),
         cell=names(best, "engine", "method", "sampling"),

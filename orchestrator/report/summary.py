@@ -83,7 +83,17 @@ def summary_data(analysis: Analysis, header: RunHeader) -> dict[str, Any]:
 
 def summary_json(analysis: Analysis, header: RunHeader) -> str:
     """The same as text, ASCII only and in a fixed order, so that equal conclusions have equal bytes."""
-    return json.dumps(summary_data(analysis, header), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    told = _short(summary_data(analysis, header))
+    return json.dumps(told, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _short(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)
+    """Floats to nine digits, more than any clock here gives: half the bytes of a page. The file has all of them."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: _short(one) for key, one in value.items()}
+    return [_short(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _cell(cell: CellFinding) -> dict[str, Any]:
@@ -109,6 +119,13 @@ def _cell(cell: CellFinding) -> dict[str, Any]:
         "values": {
             metric: {"median": one.median, "mad": one.mad, "n": one.n, "values": list(one.values)}
             for metric, one in sorted(cell.summaries.items())
+        },
+        "phases": {
+            metric: {
+                "median": one.median, "mad": one.mad, "n": one.n, "values": list(one.values),
+                "note": "instrumented repeat; adds synchronisations",
+            }
+            for metric, one in sorted(cell.phases.items())
         },
         "absent": {metric: {"why": one.absence.value, "note": one.why} for metric, one in sorted(cell.missing.items())},
         "draft_totals": {

@@ -105,9 +105,12 @@ def strip(
 
 
 def _by_session(arm: Arm) -> tuple[tuple[float, ...], ...]:
-    frame = arm.frame(WAIT)
-    sessions = sorted(set(frame["set_index"].tolist()))
-    return tuple(tuple(frame.loc[frame["set_index"] == one, "value"].tolist()) for one in sessions)
+    found: dict[int, list[float]] = {}
+    for trial in arm.trials:
+        value = next((one.value for one in trial.observations if one.metric == WAIT), None)
+        if isinstance(value, int | float):
+            found.setdefault(trial.place.set_index, []).append(float(value))
+    return tuple(tuple(found[session]) for session in sorted(found))
 
 
 def order(key: str, arms: Sequence[tuple[str, Arm, int]], everything: Sequence[Arm], words: Words) -> FigureView | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -27,11 +28,22 @@ EXCERPT = 160
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
     """One line that is what it looks like: no terminal sequences, controls made visible, bounded with an ellipsis."""
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        # Most names and sentences: nothing in them can hide.
+        return text
+    return _cleaned(text, limit) if len(text) <= LINE_LIMIT else _bounded(text, limit)
+
+
+def _bounded(text: str, limit: int) -> str:
     cut = text[: 4 * limit]
     shown = "".join(_visible(char) for char in _ANSI.sub("", cut))
     if len(shown) <= limit and len(text) <= 4 * limit:
         return shown
     return shown[: limit - 1] + "…"
+
+
+_cleaned = lru_cache(maxsize=4096)(_bounded)
+"""Names recur on a page by the hundred; only short texts are kept."""
 
 
 def tail(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -52,8 +52,11 @@ def seed_of(base: int, attempt: int, arm: str, context: str, index: int) -> int:
 
 
 class Arm:
-    """A running engine. The first generation of a batch is observed and written down in full, the others are asked
-    for their tokens alone: thousands of them would be gigabytes of counters and logs that nobody reads."""
+    """A running engine.
+
+    The first generation of a batch is observed and written down in full, the others are asked for their tokens alone:
+    thousands of them would be gigabytes of counters and logs that nobody reads.
+    """
 
     def __init__(self, cell: Cell, adapter: Adapter, process: EngineProcess, channel: Channel, folder: Path) -> None:
         self.cell, self.adapter = cell, adapter

@@ -1,4 +1,4 @@
-"""Which distribution checks are to run, in which attempt, and what they will cost: pure, from the matrix and the index."""
+"""Which distribution checks are to run, in which attempt, and what they will cost: pure."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from orchestrator.process.errors import LaunchError
 from orchestrator.runner.arm import ArmStopped, running_arm, seed_of
 from orchestrator.runner.check_plan import PlannedCheck, plan_checks, prints_of
 from orchestrator.runner.events import Said
-from orchestrator.schema.errors import EngineRefusal
 from orchestrator.schema.cell import CHECK_SUFFIX
+from orchestrator.schema.errors import EngineRefusal
 from orchestrator.schema.record import CheckArm, CheckEndRecord, CheckPlanRecord, CheckRecord
 from orchestrator.schema.status import Status
 from orchestrator.schema.units import seconds
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from orchestrator.exactness.distribution import Preset
     from orchestrator.runner.arm import Arm
     from orchestrator.runner.events import Listener
     from orchestrator.runner.execute import Job
@@ -40,12 +41,21 @@ if TYPE_CHECKING:
 PRESETS = {one.name: one for one in (SCREEN, CERTIFY)}
 
 
-def run_checks(job: Job, directory: RunDirectory, listen: Listener) -> None:
-    """Makes the selected checks that are not decided yet, block by block."""
+def run_checks(
+    job: Job, directory: RunDirectory, listen: Listener, presets: Mapping[str, Preset] = PRESETS
+) -> None:
+    """Makes the selected checks that are not decided yet, block by block.
+
+    Args:
+        job: what to run.
+        directory: the run, with its lock held.
+        listen: who watches.
+        presets: sizes by name; smaller ones are for tests, and what was compared is in each verdict's words.
+    """
     if not job.expansion.checks:
         return
     for planned in planned_checks(job, directory):
-        _Block(job, directory, planned, listen).run()
+        _Block(job, directory, planned, listen, presets[planned.preset]).run()
 
 
 def planned_checks(job: Job, directory: RunDirectory) -> tuple[PlannedCheck, ...]:
@@ -64,8 +74,8 @@ def planned_checks(job: Job, directory: RunDirectory) -> tuple[PlannedCheck, ...
 
 
 def _ledger(directory: RunDirectory) -> CheckLedger:
-    kinds = (CheckPlanRecord, CheckRecord, CheckEndRecord)
-    return CheckLedger.read(record for record in directory.records() if isinstance(record, kinds))
+    records = directory.records()
+    return CheckLedger.read(one for one in records if isinstance(one, CheckPlanRecord | CheckRecord | CheckEndRecord))
 
 
 @dataclass(slots=True)
@@ -76,6 +86,7 @@ class _Block:
     directory: RunDirectory
     planned: PlannedCheck
     listen: Listener
+    preset: Preset
 
     def run(self) -> None:
         """Shared arms first, then each check; what goes wrong with an arm ends the checks that need it."""
@@ -119,7 +130,7 @@ class _Block:
         known = _ledger(self.directory).plans.get(key)
         if known is not None:
             return known
-        preset = PRESETS[planned.preset]
+        preset = self.preset
         prompts = load_prompts(planned.baseline.workload.prompts)
         tried = candidates([(prompt.id, prompt.text) for prompt in prompts])
         texts = {context: text for context, (_, text) in tried.items()}
@@ -179,7 +190,7 @@ class _Block:
         if all(sum(len(one.tokens) for one in done.get(context, ())) >= size for context in texts):
             return
         folder = self._folder(cell, print_, arm)
-        factor = PRESETS[self.planned.preset].control_factor if arm is CheckArm.CONTROL else 1.0
+        factor = self.preset.control_factor if arm is CheckArm.CONTROL else 1.0
         short = _short(cell, factor)
         with running_arm(short, self._adapter(cell), folder, self.job.matrix.run) as running:
             self._batches(running, cell, print_, arm, texts, size, folder)
@@ -187,7 +198,7 @@ class _Block:
     def _batches(
         self, running: Arm, cell: Cell, print_: str, arm: CheckArm, texts: Mapping[str, str], size: int, folder: Path
     ) -> None:
-        """Batches of every context in turn until each has ``size`` generations; those in the journal are not repeated."""
+        """Batches of every context in turn until each has ``size`` generations; none in the journal is repeated."""
         begun, made = now_s(), 0
         done = _ledger(self.directory).arms(cell.id, print_, self.planned.attempt).get(arm, {})
         for batch in range(-(-size // BATCH)):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.clock import utc_now
-from orchestrator.process.awake import awake
 from orchestrator.exactness.coverage import REPLAYS
+from orchestrator.process.awake import awake
 from orchestrator.runner.events import (
     CellGivenUp,
     PreciseEnough,

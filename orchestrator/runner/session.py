@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.clock import now_s, utc_now
 from orchestrator.host import pressure
+from orchestrator.host.energy import EnergySampler
 from orchestrator.host.memory import MemorySampler
 from orchestrator.host.state import state
 from orchestrator.process.errors import LaunchError
@@ -87,6 +88,7 @@ class _Session:
         self.records: list[TrialRecord] = []
         self.observations: list[Observation] = []
         self.conditions: tuple[Condition, ...] = ()
+        self.energy = EnergySampler()
         self.remedy = ""
         self.exit_code: int | None = None
         self.tail: tuple[str, ...] = ()
@@ -142,12 +144,14 @@ class _Session:
         self.observations.append(observed("load_time", now_s() - process.started_s, "process start to readiness"))
         sampler = MemorySampler(process.pid, self.plan.folder / "memory.jsonl")
         sampler.start()
+        self.energy.start()
         try:
             verdict = self._check_ready(channel, process)
             if verdict.status is Status.OK:
                 verdict = self._trials(channel, process, instrumented=False)
             sampler.final_read()
         finally:
+            self.energy.stop()
             self.observations += sampler.stop().observations
         if verdict.status is Status.OK:
             # After the memory is read, and without a say in the verdict: what is measured is measured by now.
@@ -217,6 +221,7 @@ class _Session:
                 verdict = Judgement(Status.UNPARSED, str(err))
             else:
                 verdict = judge_trial(self.cell, seen.observations)
+                memory = (*memory, self._energy(capture))
                 if verdict.status is Status.OK:
                     wait = next((o.value for o in seen.observations if o.metric == "e2e_latency"), None)
                     verdict = judge_memory(memory, float(wait) if isinstance(wait, int | float) else None)
@@ -240,6 +245,12 @@ class _Session:
             seen.problems,
             started_utc,
         )
+
+    def _energy(self, capture: TrialCapture) -> Observation:
+        """Energy from the first burst to the last, by the clock that stamped them."""
+        came = self.adapter.arrivals(self.cell, capture)
+        tokens = came.tokens if came is not None else ()
+        return self.energy.decode(tokens[0].t_s, tokens[-1].t_s) if tokens else self.energy.decode(0.0, 0.0)
 
     def _exchange(self, channel: Channel, process: EngineProcess, trial: int, steps: Sequence[Step]) -> TrialCapture:
         """Makes the exchanges, and only then writes them down: nothing touches the disk beside the engine."""

@@ -149,14 +149,16 @@ class Proxy(ThreadingHTTPServer):
         self.fault = fault
         self.posts = 0
 
-    def open(self, method: str, path: str, body: Any = None) -> tuple[http.client.HTTPConnection, Any]:
+    def open(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> tuple[http.client.HTTPConnection, Any]:
         """A connection of its own with its answer's head."""
         connection = http.client.HTTPConnection(self.upstream.hostname or "", self.upstream.port, timeout=TIMEOUT_S)
         payload = None if body is None else json.dumps(body).encode()
         connection.request(method, path, payload, {"Content-Type": "application/json", "Connection": "close"})
         return connection, connection.getresponse()
 
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str]:
         """Status and body of an exchange."""
         connection, answer = self.open(method, path, body)
         try:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from orchestrator.runner.events import Listener
     from orchestrator.store.states import CellState
 
-TRIALS = 3
-TOKENS = 48
+TRIALS = 2
+TOKENS = 40
 MADE: tuple[Fault, ...] = tuple(fault for fault in Fault if fault is not Fault.HIDDEN_CACHE)
 """Faults that the proxy makes; what nothing can see is not worth making."""
 
@@ -75,37 +75,46 @@ class Result:
         return not self.expected or bool(set(self.caught_by) & set(CAUGHT_BY[self.fault]))
 
 
-def selftest(folder: Path, checks: CheckSettings, listen: Listener, faults: Sequence[Fault] = MADE) -> list[Result]:
+def selftest(
+    folder: Path,
+    checks: CheckSettings,
+    listen: Listener,
+    *,
+    greedy: Sequence[Fault] = MADE,
+    drawn: Sequence[Fault] = MADE,
+) -> list[Result]:
     """Runs every fault; a run directory with all the evidence is left in ``folder``.
 
     Args:
         folder: an empty or new folder.
         checks: the settings to test, as the matrix has them.
         listen: told of the progress.
-        faults: which ones; the control is always made.
+        greedy: the faults to make at temperature 0; none leaves the whole policy out, else the control comes first.
+        drawn: likewise above it.
 
     Raises:
         SpecmatrixError: the embedded llama.cpp is not here, or the run was interrupted.
     """
-    chosen = (Fault.CONTROL, *(fault for fault in faults if fault is not Fault.CONTROL))
-    job = _job(folder, checks, chosen)
+    chosen = [(Fault.CONTROL, *(one for one in faults if one is not Fault.CONTROL)) for faults in (greedy, drawn)]
+    plan = [(sampling, faults) for sampling, faults in zip(_SAMPLINGS, chosen, strict=True) if len(faults) > 1]
+    job = _job(folder, checks, plan)
     header = RunHeader(SCHEMA_VERSION, "selftest", "selftest", utc_now(), "-", job.matrix.text, {}, "selftest")
     directory = RunDirectory.create(folder / "run", header)
     if execute(job, directory, listen):
         raise SpecmatrixError(f"interrupted; what was made is in {folder}")
     index = Index.build(directory.records())
     judged = run_checks(index)
-    replays = index.matrix is not None and job.expansion.blocks[0].baseline.engine.name in index.matrix.run_settings.get(
-        REPLAYS, ()
-    )
+    replays = index.matrix is not None and job.expansion.blocks[
+        0
+    ].baseline.engine.name in index.matrix.run_settings.get(REPLAYS, ())
     results = []
-    for block in job.expansion.blocks:
+    for block, (_, made) in zip(job.expansion.blocks, plan, strict=True):
         control = index.cells[next(cell.id for cell in block.cells if cell.method.name == "control")]
         placement = judged.placements[control.id]
         on = active_gates(control, placement.checks, replays=replays)
         results += [
             _result(fault, cell, index.cells[cell.id], judged, on)
-            for fault, cell in zip(chosen, block.cells, strict=True)
+            for fault, cell in zip(made, block.cells, strict=True)
         ]
     return results
 
@@ -145,13 +154,13 @@ def _everywhere(trials: Sequence[object]) -> bool:
     )
 
 
-def _job(folder: Path, checks: CheckSettings, faults: Sequence[Fault]) -> Job:
+def _job(folder: Path, checks: CheckSettings, plan: Sequence[tuple[Sampling, Sequence[Fault]]]) -> Job:
     engine = EngineConfig("llama.cpp", ADAPTER.name, options={"threads": 1, "context": 512})
     target, draft = str(resolve("tiny-target-f16.gguf")), str(resolve("tiny-draft-f16.gguf"))
     model = ModelConfig("tiny", target, drafts={DRAFT: draft})
     workload = Workload("short", "demo-short", TOKENS, EosPolicy.MASK)
     blocks = []
-    for sampling in _SAMPLINGS:
+    for sampling, faults in plan:
         base = Cell(engine, model, Method("none", MethodKind.NONE), sampling, workload)
         cells = tuple(Cell(engine, model, method_of(fault), sampling, workload) for fault in faults)
         blocks.append(Block(base.block_id, base, cells, None))

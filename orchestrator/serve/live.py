@@ -68,7 +68,7 @@ class Watcher:
             self._index = Index.build(self._records)
         index, holder = self._index, self.directory.holder
         sessions = [one for one in self._records if isinstance(one, SessionRecord)]
-        queue = _queue(tuple(index.cells.values()))
+        queue = _queue(tuple(index.cells.values()), sessions)
         spent = session_seconds(sessions)
         planned = sum(cell.sets_planned for cell in index.cells.values())
         return Snapshot(
@@ -110,11 +110,16 @@ def _slim(record: Record) -> Record:
     )  # fmt: skip
 
 
-def _queue(cells: Sequence[CellState]) -> list[str]:
-    """One id per session still to come; a cell that failed is left out of the sets that remain."""
+def _queue(cells: Sequence[CellState], sessions: Sequence[SessionRecord]) -> list[str]:
+    """One id per session still to come; a cell that failed is left out of the sets that remain.
+
+    A session of a set that is not complete yet has ended all the same, so sessions are counted and not sets.
+    """
+    ended = {(one.place.cell, one.place.fingerprint, one.place.attempt, one.place.set_index) for one in sessions}
     return [
         cell.id
         for cell in cells
         if cell.status in (Status.ABORTED, Status.OK)
-        for _ in range(cell.sets_planned - cell.sets_done)
+        for number in range(cell.sets_planned)
+        if (cell.id, cell.fingerprint, cell.attempt, number) not in ended
     ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from orchestrator.store.directory import RunDirectory
 
-KEPT = ("PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE")
+KEPT = ("PYTHONPATH", "VIRTUAL_ENV")
 KEPT_PREFIX = "SPECMATRIX_"
 STOP_GRACE_S = 30.0
 """A run that is told to end first writes down what it has."""

@@ -1,4 +1,4 @@
-"""Distribution checks as the journal tells them: how far each got, and its generations. The verdict is made elsewhere."""
+"""Distribution checks as the journal tells them: how far each got, and its generations, without a verdict."""
 
 from __future__ import annotations
 

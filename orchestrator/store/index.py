@@ -77,7 +77,8 @@ class Index:
         attempts = {block: [_attempt(ledger, one, prints) for one in found] for block, found in by_block.items()}
         keys = {row.id: (row.id, row.fingerprint) for row in rows}
         memory = {name: ledger.memory[key] for name, key in keys.items() if key in ledger.memory}
-        return cls(ledger.matrix, cells, attempts, tuple(ledger.notes), tuple(ledger.replays), memory, check_states(ledger, cells))
+        replays, checks = tuple(ledger.replays), check_states(ledger, cells)
+        return cls(ledger.matrix, cells, attempts, tuple(ledger.notes), replays, memory, checks)
 
 
 @dataclass(frozen=True, slots=True)

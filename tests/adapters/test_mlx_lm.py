@@ -176,7 +176,11 @@ def test_the_end_of_text_policy_is_a_condition() -> None:
         case = load_case(GOLDEN / "mlx_lm" / name)
         found = {item.name: item for item in ADAPTER.conditions(case.cell, case.trial_of(case.capture()))}
         shown[found["end_of_text"].requested] = found["end_of_text"].effective
-    assert shown == {"mask": "0 set to −∞ by a logits processor", "continue": "emits 0 and goes on", "stop": "stops at 0"}
+    assert shown == {
+        "mask": "0 set to −∞ by a logits processor",
+        "continue": "emits 0 and goes on",
+        "stop": "stops at 0",
+    }
 
 
 def test_launch_names_the_engines_own_interpreter_and_no_network(tmp_path: Path) -> None:
@@ -187,7 +191,11 @@ def test_launch_names_the_engines_own_interpreter_and_no_network(tmp_path: Path)
     assert WORKER.is_file()
     assert launch.env["HF_HUB_OFFLINE"] == "1"
     assert json.loads(launch.files[CONFIG_FILE]) == {
-        "target": "/m/target", "draft": "/m/draft", "dtype": None, "kv_bits": 8, "kv_group_size": 64,
+        "target": "/m/target",
+        "draft": "/m/draft",
+        "dtype": None,
+        "kv_bits": 8,
+        "kv_group_size": 64,
         "prefill_step_size": 2048,
     }
     alone = dataclasses.replace(cell, method=NONE)
@@ -198,10 +206,23 @@ def test_a_request_states_every_setting() -> None:
     cell = make_cell("/m", "/d", method=drafting(3), sampling=WARM, eos=EosPolicy.MASK, tokens=9)
     (step,) = ADAPTER.trial_steps(cell, TrialSpec(2, "measured", "p", "text", 77))
     assert dict(step.message) == {  # type: ignore[union-attr]
-        "op": "generate", "trial": 2, "prompt": "text", "max_tokens": 9, "num_draft_tokens": 3, "eos": "mask",
+        "op": "generate",
+        "trial": 2,
+        "prompt": "text",
+        "max_tokens": 9,
+        "num_draft_tokens": 3,
+        "eos": "mask",
         "sampling": {
-            "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.0,
-            "presence_penalty": 0.0, "frequency_penalty": 0.0, "xtc_probability": 0.0, "xtc_threshold": 0.1, "seed": 77,
+            "temperature": 0.8,
+            "top_k": 40,
+            "top_p": 0.95,
+            "min_p": 0.05,
+            "repeat_penalty": 1.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "xtc_probability": 0.0,
+            "xtc_threshold": 0.1,
+            "seed": 77,
         },
     }
     (instrumented,) = ADAPTER.trial_steps(cell, TrialSpec(2, "phases", "p", "text", 77))
@@ -246,7 +267,9 @@ def test_xtc_with_a_draft_is_claimed_not_exact_and_with_a_mask_nothing_is_claime
         for eos in EosPolicy
     }
     assert {eos: claim.exact for eos, claim in claims.items()} == {
-        EosPolicy.STOP: False, EosPolicy.CONTINUE: False, EosPolicy.MASK: None,
+        EosPolicy.STOP: False,
+        EosPolicy.CONTINUE: False,
+        EosPolicy.MASK: None,
     }
     assert "one XTC coin decides for all rows" in claims[EosPolicy.STOP].note
     assert ADAPTER.exactness(make_cell("/m", "/d", sampling=xtc), KNOWN).exact is True
@@ -306,7 +329,11 @@ def test_methods_it_does_not_have(tmp_path: Path, kind: MethodKind, words: str) 
         ({"method": Method("m", MethodKind.DRAFT, 2, "other")}, Status.UNSUPPORTED, "names no draft 'other'"),
         ({"sampling": dataclasses.replace(WARM, top_p=0.0)}, Status.UNSUPPORTED, "reads 0 as off"),
         ({"sampling": dataclasses.replace(WARM, min_p=1.5)}, Status.UNSUPPORTED, "min_p 1.5"),
-        ({"sampling": dataclasses.replace(WARM, xtc_probability=0.5, xtc_threshold=0.6)}, Status.UNSUPPORTED, "0.5 / 0.6"),
+        (
+            {"sampling": dataclasses.replace(WARM, xtc_probability=0.5, xtc_threshold=0.6)},
+            Status.UNSUPPORTED,
+            "0.5 / 0.6",
+        ),
         ({"sampling": dataclasses.replace(GREEDY, xtc_probability=0.5)}, Status.UNSUPPORTED, "leaves XTC out"),
         ({"sampling": dataclasses.replace(WARM, top_k=1000)}, Status.UNSUPPORTED, "top_k 1000"),
         ({"sampling": dataclasses.replace(GREEDY, repeat_penalty=0.0)}, Status.UNSUPPORTED, "repeat_penalty 0"),
@@ -314,7 +341,9 @@ def test_methods_it_does_not_have(tmp_path: Path, kind: MethodKind, words: str) 
         ({"kv_bits": 3}, Status.UNSUPPORTED, "engines.mlx.options"),
     ],
 )
-def test_settings_it_cannot_measure_rightly(tmp_path: Path, changes: dict[str, Any], status: Status, words: str) -> None:
+def test_settings_it_cannot_measure_rightly(
+    tmp_path: Path, changes: dict[str, Any], status: Status, words: str
+) -> None:
     cell = make_cell(model(tmp_path), model(tmp_path, "d"), **({"method": drafting(4)} | changes))
     refusal = ADAPTER.supports(cell, KNOWN)
     assert refusal is not None
@@ -379,10 +408,19 @@ def test_claims() -> None:
 
 
 def test_readiness_must_fit_the_cell() -> None:
-    ready = json.dumps({
-        "event": "ready", "mlx": "1", "mlx_lm": "1", "python": "3", "device": "d", "prompt_cache": ["KVCache"],
-        "draft_loaded": False, "draft_prompt_cache": [], "window": None,
-    })
+    ready = json.dumps(
+        {
+            "event": "ready",
+            "mlx": "1",
+            "mlx_lm": "1",
+            "python": "3",
+            "device": "d",
+            "prompt_cache": ["KVCache"],
+            "draft_loaded": False,
+            "draft_prompt_cache": [],
+            "window": None,
+        }
+    )
     nothing = TrialCapture(-1)
     speculative, base = make_cell("/m", "/d", method=drafting(4)), make_cell("/m", "/d")
     assert ADAPTER.check_ready(base, nothing, ready + "\n", "") is None

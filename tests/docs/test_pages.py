@@ -41,7 +41,22 @@ def test_every_metric_and_status_is_in_the_metrics_page():
 
 def test_the_readme_names_every_command():
     names = {command.name or command.callback.__name__ for command in app.registered_commands}
-    assert names == {"init", "check", "plan", "run", "rerun", "status", "report", "show", "engines", "pin", "selftest"}
+    assert names == {
+        "init",
+        "check",
+        "plan",
+        "run",
+        "rerun",
+        "status",
+        "report",
+        "show",
+        "engines",
+        "pin",
+        "selftest",
+    } | {
+        "compare",
+        "serve",
+    }
     for name in names:
         assert f"specmatrix {name}" in README, name
 

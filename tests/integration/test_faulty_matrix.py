@@ -43,13 +43,14 @@ methods:
   draft: {{method: draft, draft: good, n_max: 4}}
   other-vocabulary: {{method: draft, draft: bad, n_max: 4}}
   missing-file: {{method: draft, draft: gone, n_max: 4}}
+  silent: {{method: draft, draft: good, n_max: 4, options: {{p_min: 1.0}}}}
 sampling:
   greedy: {{temperature: 0, top_k: 0, top_p: 1, min_p: 0, repeat_penalty: 1, presence_penalty: 0, frequency_penalty: 0, seed: 7}}
 workloads:
   w: {{prompts: demo-short, max_tokens: 16, eos: mask}}
 run: {{sessions: 2, trials: 2, warmup: 1, twin: false, timeout: {timeout}}}
 matrix:
-  axes: {{engine: [real], model: [tiny], method: [draft, other-vocabulary, missing-file], sampling: [greedy], workload: [w]}}
+  axes: {{engine: [real], model: [tiny], method: [draft, other-vocabulary, missing-file, silent], sampling: [greedy], workload: [w]}}
   include:
     - {{engine: [wrong-pin, dead, hanging, absent], model: tiny, method: none, sampling: greedy, workload: w}}
     - {{engine: mlx, model: tiny, method: other-vocabulary, sampling: greedy, workload: w}}
@@ -126,12 +127,14 @@ def test_real_engines_each_fault_its_own_status_and_rerun_turns_the_report_green
     assert said == {
         "real/tiny/none/greedy/w": "ok",
         "real/tiny/draft/greedy/w": "ok",
-        "real/tiny/other-vocabulary/greedy/w": "not_engaged",
+        "real/tiny/other-vocabulary/greedy/w": "unsupported",
         "real/tiny/missing-file/greedy/w": "unavailable",
+        "real/tiny/silent/greedy/w": "not_engaged",
         "mlx/tiny/none/greedy/w": "ok",
         "mlx/tiny/other-vocabulary/greedy/w": "unsupported",
     }, done.stdout
     assert "vocab" in found["real/tiny/other-vocabulary/greedy/w"].reason
+    assert "proposed nothing" in found["real/tiny/silent/greedy/w"].reason
     assert "gone.gguf" in found["real/tiny/missing-file/greedy/w"].reason
 
     write_matrix(tmp_path)

@@ -11,7 +11,29 @@ from collections import Counter
 
 import pytest
 from engine_session import drive
-from llama_cells import COIN, DRAFT, GREEDY, MTP, NEVER, NGRAM, NONE, REJECTION, WARM, make_cell, make_trial
+from llama_cells import (
+    CACHE,
+    COIN,
+    DRAFT,
+    DRAFT_CHAIN,
+    GREEDY,
+    MAP_K,
+    MAP_K4V,
+    MOD,
+    MTP,
+    MTP_CHAIN,
+    NEVER,
+    NGRAM,
+    NGRAM_CHAIN,
+    NONE,
+    RATES,
+    REJECTION,
+    SYNTHETIC,
+    WARM,
+    make_cell,
+    make_trial,
+)
+from mtp_files import write_head, write_trunk
 
 from adapters import llama_cpp, llama_cpp_embedded
 from orchestrator.demo.export import resolve
@@ -31,6 +53,7 @@ TARGET, SMALL, MULTI, FOREIGN = (
 )
 TOKENS = 40
 PROMPTS = [prompt.text for prompt in load_prompts("demo-short")]
+COPY, COUNT = "Copy: warm basket blue bright warm cold =>", "Count from 73 to 94:"
 ROUND = re.compile(r"task (\d+) \| accepted +(\d+)/ *(\d+) draft tokens( \(restore)?")
 
 
@@ -104,14 +127,19 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("eos", [EosPolicy.MASK, EosPolicy.STOP])
-@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=lambda item: item.name)
-@pytest.mark.parametrize("case", list(CASES))
-def test_counts_equal_the_engines_own_totals_and_lines(engine, case, sampling, eos, tmp_path):
-    target, method, draft = CASES[case]
-    cell = cell_of(engine, target, method, sampling, draft, eos=eos)
-    driven = run(engine, cell, tmp_path)
-    for index in range(len(PROMPTS)):
+MORE = {
+    "map-k": (TARGET, MAP_K, None), "map-k4v": (TARGET, MAP_K4V, None), "mod": (TARGET, MOD, None),
+    "draft-chain": (TARGET, DRAFT_CHAIN, SMALL), "mtp-chain": (MULTI, MTP_CHAIN, None),
+    "ngram-chain": (TARGET, NGRAM_CHAIN, None), "mod-hybrid": (MULTI, MOD, None),
+    "synthetic": (TARGET, SYNTHETIC, SMALL), "rates": (TARGET, RATES, SMALL),
+}  # fmt: skip
+"""Further drafters; each at two of the four combinations of sampling and end of text."""
+
+
+def check_counts(engine, cell, driven, prompts):
+    """Every count equal to the engine's totals, its log's lines and the pass invariant; what came of each trial."""
+    seen = []
+    for index in range(prompts):
         capture = driven.capture.trials[index]
         parsed = engine.parse_trial(cell, capture)
         found, rounds = values(parsed), lines_by_round(capture.log)
@@ -129,26 +157,161 @@ def test_counts_equal_the_engines_own_totals_and_lines(engine, case, sampling, e
         if "rejected_tokens" in found:
             assert found["rejected_tokens"] == sum(accepted < drafted for drafted, accepted, _ in rounds)
         if parsed.finish_reason == "length":
-            assert found["output_tokens"] == TOKENS
-            assert found["target_passes"] == TOKENS - 1 - found["accepted_tokens"]
+            assert found["output_tokens"] == cell.workload.max_tokens
+            assert found["target_passes"] == cell.workload.max_tokens - 1 - found["accepted_tokens"]
+        seen.append(found)
+    return seen
+
+
+@pytest.mark.parametrize("eos", [EosPolicy.MASK, EosPolicy.STOP])
+@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=lambda item: item.name)
+@pytest.mark.parametrize("case", list(CASES))
+def test_counts_equal_the_engines_own_totals_and_lines(engine, case, sampling, eos, tmp_path):
+    target, method, draft = CASES[case]
+    cell = cell_of(engine, target, method, sampling, draft, eos=eos)
+    driven = run(engine, cell, tmp_path)
+    check_counts(engine, cell, driven, len(PROMPTS))
     if case == "hybrid" and sampling is WARM:
         assert "restore checkpoint" in driven.capture.stderr
     if case == "never":
         assert not ROUND.search(driven.capture.stderr)
 
 
-@pytest.mark.parametrize("case", ["draft", "mtp", "ngram", "hybrid"])
-@pytest.mark.parametrize("sampling", [GREEDY, WARM, COIN], ids=lambda item: item.name)
-def test_f32_tokens_equal_the_baselines(engine, case, sampling, tmp_path):
-    target, method, draft = CASES[case]
-    tokens = {}
-    for name, used in (("off", NONE), ("on", method)):
-        cell = cell_of(engine, target, used, sampling, draft)
+@pytest.mark.parametrize(("sampling", "eos"), [(GREEDY, EosPolicy.MASK), (WARM, EosPolicy.STOP)], ids=["greedy", "t0.8"])
+@pytest.mark.parametrize("case", list(MORE))
+def test_counts_of_every_other_drafter(engine, case, sampling, eos, tmp_path):
+    target, method, draft = MORE[case]
+    cell = cell_of(engine, target, method, sampling, draft, eos=eos)
+    driven = run(engine, cell, tmp_path)
+    seen = check_counts(engine, cell, driven, len(PROMPTS))
+    if sampling is GREEDY:
+        assert sum(found["drafted_tokens"] for found in seen) > 0
+
+
+def settled_by(engine, cell, driven):
+    return {item.name: item for item in engine.session_conditions(cell, driven.capture)}
+
+
+def test_a_head_file_drafts_for_a_target_without_mtp_weights(engine, tmp_path):
+    """The same head inside the target and beside a target without it: same tokens, same counts, other facts."""
+    trunk, head = write_trunk(tmp_path / "trunk.gguf"), write_head(tmp_path / "head.gguf")
+    inside = cell_of(engine, MULTI, MTP)
+    beside = dataclasses.replace(inside, model=dataclasses.replace(inside.model, target=str(trunk), mtp=str(head)))
+    found = {}
+    for name, cell in (("inside", inside), ("beside", beside)):
         driven = run(engine, cell, tmp_path / name)
-        tokens[name] = [engine.parse_trial(cell, driven.capture.trials[i]).token_ids for i in range(len(PROMPTS))]
-    assert tokens["on"] == tokens["off"]
-    assert len(set(tokens["off"])) > 1
-    assert all(len(ids) == TOKENS for ids in tokens["off"])
+        seen = check_counts(engine, cell, driven, len(PROMPTS))
+        facts = settled_by(engine, cell, driven)
+        ids = [engine.parse_trial(cell, driven.capture.trials[i]).token_ids for i in range(len(PROMPTS))]
+        found[name] = (ids, [item["drafted_tokens"] for item in seen], [item["accepted_tokens"] for item in seen])
+        assert facts["mtp_used_by_runtime"].effective == {"inside": "yes, the target's own", "beside": "yes, a head file"}[name]
+        assert facts["mtp_weights_in_file"].effective == {"inside": "yes (1 block(s))", "beside": "no"}[name]
+        assert facts["rollback"].effective.startswith("bounded snapshots (2 tokens")
+    assert found["inside"] == found["beside"]
+    assert sum(found["beside"][2]) > 0
+
+
+def test_weights_in_a_file_are_not_weights_in_use(engine, tmp_path):
+    for name, method, used in (("off", NONE, "no"), ("on", MTP, "yes, the target's own")):
+        cell = cell_of(engine, MULTI, method)
+        driven = run(engine, cell, tmp_path / name, trials(PROMPTS[:1]))
+        facts = settled_by(engine, cell, driven)
+        assert facts["mtp_weights_in_file"].effective == "yes (1 block(s))"
+        assert facts["mtp_used_by_runtime"].effective == used
+        assert facts["target_architecture"].effective == "qwen35"
+        assert facts["target_quantisation"].effective == "F32"
+
+
+@pytest.mark.parametrize(("case", "mode"), [
+    ("draft", "partial"), ("ngram", "partial"), ("mtp", "bounded snapshots (2 tokens"), ("hybrid", "full checkpoint"),
+])
+def test_the_rollback_mode_is_recorded(engine, case, mode, tmp_path):
+    target, method, draft = CASES[case]
+    cell = cell_of(engine, target, method, draft=draft)
+    driven = run(engine, cell, tmp_path, trials(PROMPTS[:1]))
+    assert settled_by(engine, cell, driven)["rollback"].effective.startswith(mode)
+
+
+@pytest.mark.parametrize(("method", "tokens"), [(MOD, 40), (CACHE, 160)], ids=["mod", "cache"])
+def test_a_drafter_that_remembers_repeats_in_a_fresh_process_with_the_same_order(engine, method, tokens, tmp_path):
+    """An answer met before is drafted otherwise the second time; a second process makes the very same counts."""
+    cell = cell_of(engine, TARGET, method, tokens=tokens)
+    again = []
+    for name in ("one", "two"):
+        driven = run(engine, cell, tmp_path / name, trials([COPY, COUNT] * 2))
+        again.append([item["drafted_tokens"] for item in check_counts(engine, cell, driven, 4)])
+    assert again[0] == again[1]
+    assert again[0][2:] != again[0][:2]
+    assert max(again[0]) > 0
+    assert engine.keeps_state(cell)
+    assert "drafter_state" in settled_by(engine, cell, driven)
+
+
+@pytest.mark.parametrize("method", [NGRAM, MAP_K, MAP_K4V], ids=lambda item: item.name)
+def test_a_drafter_that_forgets_drafts_the_same_again(engine, method, tmp_path):
+    cell = cell_of(engine, TARGET, method)
+    driven = run(engine, cell, tmp_path, trials([COPY, COUNT] * 2))
+    drafted = [item["drafted_tokens"] for item in check_counts(engine, cell, driven, 4)]
+    assert drafted[2:] == drafted[:2]
+    assert max(drafted) > 0
+    assert not engine.keeps_state(cell)
+
+
+def test_a_chain_says_who_drafted_what_and_the_sum_is_the_trials(engine, tmp_path):
+    cell = cell_of(engine, TARGET, DRAFT_CHAIN, draft=SMALL)
+    driven = run(engine, cell, tmp_path)
+    parsed = [engine.parse_trial(cell, driven.capture.trials[index]) for index in range(len(PROMPTS))]
+    said = settled_by(engine, cell, driven)["drafted_by_each"].effective
+    numbers = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) drafted, (\d+) accepted", said)]
+    assert [name for name in ("ngram-simple", "draft-simple") if name in said] == ["ngram-simple", "draft-simple"]
+    assert all(drafted > 0 for drafted, _ in numbers)
+    assert sum(drafted for drafted, _ in numbers) == sum(values(item)["drafted_tokens"] for item in parsed)
+    assert sum(accepted for _, accepted in numbers) == sum(values(item)["accepted_tokens"] for item in parsed)
+    notes = {item.metric: item.note for item in parsed[0].observations}
+    assert notes["drafted_tokens"] == "the sum over ngram-simple and draft-simple"
+
+
+def test_synthetic_acceptance_is_told_from_judged_text_in_both_directions(engine, tmp_path):
+    cell = cell_of(engine, TARGET, SYNTHETIC, draft=SMALL)
+    driven = run(engine, cell, tmp_path, trials(PROMPTS[:1]))
+    honest = dataclasses.replace(cell, method=DRAFT)
+    ready = (driven.capture.ready, driven.capture.stdout, driven.capture.stderr)
+    assert engine.check_ready(honest, *ready).status is Status.CONTAMINATED
+    other = run(engine, cell_of(engine, TARGET, DRAFT, draft=SMALL), tmp_path / "honest", trials(PROMPTS[:1]))
+    ready = (other.capture.ready, other.capture.stdout, other.capture.stderr)
+    assert engine.check_ready(cell, *ready).status is Status.NOT_ENGAGED
+
+
+@pytest.fixture(scope="module")
+def baselines(engine, tmp_path_factory):
+    """Tokens of the baseline by target and sampling, each measured once for all drafters."""
+    known = {}
+
+    def tokens(target, sampling):
+        if (target, sampling) not in known:
+            cell = cell_of(engine, target, NONE, sampling)
+            driven = run(engine, cell, tmp_path_factory.mktemp("baseline"))
+            known[target, sampling] = tokens_of(engine, cell, driven)
+        return known[target, sampling]
+
+    return tokens
+
+
+def tokens_of(engine, cell, driven):
+    return [engine.parse_trial(cell, driven.capture.trials[index]).token_ids for index in range(len(PROMPTS))]
+
+
+@pytest.mark.parametrize(("case", "sampling"), [
+    *((case, sampling) for case in ("draft", "mtp", "ngram", "hybrid") for sampling in (GREEDY, WARM, COIN)),
+    *((case, WARM) for case in ("map-k", "map-k4v", "mod", "draft-chain", "mtp-chain", "mod-hybrid")),
+], ids=lambda item: getattr(item, "name", item))  # fmt: skip
+def test_f32_tokens_equal_the_baselines(engine, baselines, case, sampling, tmp_path):
+    target, method, draft = (CASES | MORE)[case]
+    off = baselines(target, sampling)
+    cell = cell_of(engine, target, method, sampling, draft)
+    assert tokens_of(engine, cell, run(engine, cell, tmp_path)) == off
+    assert len(set(off)) > 1
+    assert all(len(ids) == TOKENS for ids in off)
 
 
 def test_our_clock_and_the_engines_agree_on_what_a_burst_is(engine, tmp_path):

@@ -72,7 +72,9 @@ def test_above_temperature_0_the_distribution_is_the_samplers_own(demo, tmp_path
     assert all(len(one.top) <= 16 for one in found)
     sure = [one for one in found if len(one.top) == 1]  # top_p and min_p left one token, so it has probability 1
     assert sure
-    assert all(one.entropy == pytest.approx(0, abs=1e-6) and one.top[0][1] == pytest.approx(0, abs=1e-6) for one in sure)
+    assert all(
+        one.entropy == pytest.approx(0, abs=1e-6) and one.top[0][1] == pytest.approx(0, abs=1e-6) for one in sure
+    )
 
 
 def test_what_cannot_be_replayed_is_refused_and_garbage_is_no_ranking(demo) -> None:
@@ -95,11 +97,28 @@ class State:
     settings = {"sampling": {"temperature": 0.0}}
 
 
-def judged(own: tuple[Ranked, ...], theirs: tuple[Ranked, ...], off: tuple[int, ...], on: tuple[int, ...]) -> CheckResult:
+def judged(
+    own: tuple[Ranked, ...], theirs: tuple[Ranked, ...], off: tuple[int, ...], on: tuple[int, ...]
+) -> CheckResult:
     records = tuple(
         ReplayRecord(
-            "b", 1, "off", "f", Purpose.SCORING, about, "p", ids, tuple(range(len(ids))), Width.BATCHED, False, ranked,
-            Status.OK, "", 0.0, "-", "-",
+            "b",
+            1,
+            "off",
+            "f",
+            Purpose.SCORING,
+            about,
+            "p",
+            ids,
+            tuple(range(len(ids))),
+            Width.BATCHED,
+            False,
+            ranked,
+            Status.OK,
+            "",
+            0.0,
+            "-",
+            "-",
         )
         for about, ids, ranked in (("off", off, own), ("on", on, theirs))
     )

@@ -107,10 +107,10 @@ def test_anything_drafted_in_a_baseline_is_a_failure(adapter, directory, tmp_pat
 
 def test_a_slow_start_is_a_time_out(adapter, directory, tmp_path):
     adapter.faults = {DRAFT: "hang_at_start"}
-    settings = dataclasses.replace(SETTINGS, startup_timeout_s=0.5)
-    adapter.faults |= {}
-    index, _, _ = run(adapter, tmp_path, directory, settings=dataclasses.replace(settings, startup_timeout_s=5.0))
+    settings = dataclasses.replace(SETTINGS, startup_timeout_s=8.0)
+    index, _, _ = run(adapter, tmp_path, directory, settings=settings)
     assert index.cells[DRAFT].status is Status.TIMEOUT
+    assert "not ready within 8 s" in index.cells[DRAFT].reason
 
 
 def test_a_child_that_ignores_every_signal_does_not_survive(adapter, directory, tmp_path):
@@ -190,9 +190,12 @@ def test_a_missing_file_becomes_available_on_the_next_run(adapter, directory, tm
 
 
 def test_a_changed_model_file_makes_the_old_figures_stale_and_is_measured_anew(adapter, directory, tmp_path):
-    run(adapter, tmp_path, directory)
+    before, _, _ = run(adapter, tmp_path, directory)
     (tmp_path / "model.bin").write_bytes(b"other weights")
     index, _, _ = run(adapter, tmp_path, directory)
+    facts = before.cells[BASE].facts, index.cells[BASE].facts
+    assert {name for name in facts[1] if facts[0][name] != facts[1][name]} == {"file.0"}
+    assert {"methodology", "prompts", "run"} <= facts[1].keys()
     assert {state.attempt for state in index.cells.values()} == {2}
     prints = {r.place.fingerprint for r in directory.records() if isinstance(r, TrialRecord) and r.place.cell == BASE}
     assert len(prints) == 2

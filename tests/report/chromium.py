@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SILENCE_S = 60.0
@@ -60,11 +60,12 @@ class Chromium:
             self._session = attached["sessionId"]
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.call(f"{domain}.enable")
+            self.call("Page.setLifecycleEventsEnabled", enabled=True)
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> Chromium:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,10 +115,17 @@ class Chromium:
     def open(self, page: Path, *, fragment: str = "") -> None:
         """Opens a file and waits until it has loaded."""
         # Another page first: a change of the fragment alone would load nothing.
-        self.call("Page.navigate", url="about:blank")
+        self._go("about:blank")
         self.events.clear()
-        self.call("Page.navigate", url=page.resolve().as_uri() + fragment)
-        while not any(one.get("method") == "Page.loadEventFired" for one in self.events):
+        self._go(page.resolve().as_uri() + fragment)
+
+    def _go(self, url: str) -> None:
+        loader = self.call("Page.navigate", url=url)["loaderId"]
+        while not any(
+            one.get("method") == "Page.lifecycleEvent"
+            and (one["params"]["name"], one["params"]["loaderId"]) == ("load", loader)
+            for one in self.events
+        ):
             self.events.append(self._next())
 
     def show(self, *, width: int, dark: bool, height: int = 900, scale: float = 1.0) -> None:

@@ -31,8 +31,21 @@ def engine_job(
     engines = survey_engines([base.engine], adapters, folder)
     checks = CheckSettings(greedy_identity=True, cross_scoring=scoring)
     matrix = Matrix(
-        "engine-job", folder / "matrix.yaml", "version: 1", {base.engine.name: base.engine}, {}, {}, {}, {}, settings,
-        HostSettings((), "everyday"), None, (), (), checks, "en",
+        "engine-job",
+        folder / "matrix.yaml",
+        "version: 1",
+        {base.engine.name: base.engine},
+        {},
+        {},
+        {},
+        {},
+        settings,
+        HostSettings((), "everyday"),
+        None,
+        (),
+        (),
+        checks,
+        "en",
     )
     fates = survey_cells(expansion.cells, engines, adapters, settings, folder)
     return Job(

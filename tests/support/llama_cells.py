@@ -32,6 +32,17 @@ MTP = Method("mtp-k2", MethodKind.MTP, 2)
 NGRAM = Method("ngram", MethodKind.NGRAM, 8, options={"size_n": 2})
 NEVER = Method("ngram-never", MethodKind.NGRAM, 8, options={"size_n": 64})
 
+MAP_K = Method("map-k", MethodKind.NGRAM, 8, options={"drafter": "map-k", "size_n": 2})
+MAP_K4V = Method("map-k4v", MethodKind.NGRAM, 8, options={"drafter": "map-k4v", "size_n": 2})
+MOD = Method("mod", MethodKind.NGRAM, 8, options={"drafter": "mod", "size_n": 3})
+CACHE = Method("cache", MethodKind.NGRAM, 8, options={"drafter": "cache"})
+_SIMPLE = {"size_n": 2, "size_m": 8}
+DRAFT_CHAIN = Method("draft-chain", MethodKind.DRAFT, 4, "tiny", {"chain": _SIMPLE})
+MTP_CHAIN = Method("mtp-chain", MethodKind.MTP, 2, options={"chain": _SIMPLE})
+NGRAM_CHAIN = Method("ngram-chain", MethodKind.NGRAM, 8, options={"size_n": 2, "chain": {"drafter": "map-k", **_SIMPLE}})
+SYNTHETIC = Method("synthetic", MethodKind.DRAFT, 4, "tiny", {"synthetic": True, "synth_len": 2.5})
+RATES = Method("rates", MethodKind.DRAFT, 3, "tiny", {"synthetic": True, "synth_rates": [0.9, 0.5, 0.2]})
+
 
 def make_cell(
     adapter: str,

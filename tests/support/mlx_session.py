@@ -64,9 +64,7 @@ class MlxSession:
         self.lines: list[str] = []
         self.specs: list[TrialSpec] = []
 
-    def trial(
-        self, prompt: str, *, seed: int = 1, cell: Cell | None = None, phase: str = "measured"
-    ) -> TrialCapture:
+    def trial(self, prompt: str, *, seed: int = 1, cell: Cell | None = None, phase: str = "measured") -> TrialCapture:
         """One trial; ``cell`` may differ in what a request carries (method, sampling, workload)."""
         cell = cell or self.cell
         spec = TrialSpec(len(self.specs), phase, f"p{len(self.specs)}", prompt, seed)

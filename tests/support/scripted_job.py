@@ -21,9 +21,9 @@ SETTINGS = RunSettings(
     order_seed=7,
     cache="cold",
     twin=True,
-    silence_timeout_s=2.0,
-    total_timeout_s=4.0,
-    startup_timeout_s=20.0,
+    silence_timeout_s=8.0,
+    total_timeout_s=20.0,
+    startup_timeout_s=60.0,
 )
 BASE, DRAFT, NGRAM = "fake/m/none/greedy/w", "fake/m/draft/greedy/w", "fake/m/ngram/greedy/w"
 TWIN = BASE + "~twin"

@@ -9,9 +9,18 @@ import pytest
 
 from orchestrator.exactness.cross import cross_scored
 from orchestrator.exactness.neartie import JITTER_FLOOR_NAT, jitter_limit
-from orchestrator.exactness.replays import JITTER_PLACES, MOST_DIVERGENCES, Replayed, gap_of, replayed, wanted, worst_rank
+from orchestrator.exactness.replays import (
+    JITTER_PLACES,
+    MOST_DIVERGENCES,
+    Replayed,
+    gap_of,
+    replayed,
+    wanted,
+    worst_rank,
+)
 from orchestrator.report.checks import run_checks
 from orchestrator.schema.cell import Role
+from orchestrator.schema.codec import dump_record, load_record
 from orchestrator.schema.record import ReplayRecord
 from orchestrator.schema.replay import Purpose, Ranked, Width
 from orchestrator.schema.result import Verdict
@@ -41,19 +50,40 @@ def state(cell: str, role: Role, answers: dict[str, tuple[int, ...]], temperatur
     trials = tuple(Trial(cell, ids, prompt, n) for n, (prompt, ids) in enumerate(answers.items()))
     settings = {**SETTINGS, "sampling": {**SETTINGS["sampling"], "temperature": temperature}}
     return CellState(
-        cell, BLOCK, role, BASE, "f", Status.OK, "", "", 1, 1, 1, (), trials, (), (), (), (), (), None, settings, None, ()
+        cell,
+        BLOCK,
+        role,
+        BASE,
+        "f",
+        Status.OK,
+        "",
+        "",
+        1,
+        1,
+        1,
+        (),
+        trials,
+        (),
+        (),
+        (),
+        (),
+        (),
+        None,
+        settings,
+        None,
+        (),
     )
 
 
-def index(off: dict[str, tuple[int, ...]], on: dict[str, tuple[int, ...]], *replays: ReplayRecord, warm: float = 0.0) -> Index:
+def index(
+    off: dict[str, tuple[int, ...]], on: dict[str, tuple[int, ...]], *replays: ReplayRecord, warm: float = 0.0
+) -> Index:
     cells = {BASE: state(BASE, Role.BASELINE, off, warm), CELL: state(CELL, Role.SPECULATIVE, on, warm)}
     return Index(None, cells, {}, (), replays)
 
 
 def wants(found: Index, *, scoring: bool = False):
-    return wanted(
-        found, BLOCK, adjudicate=True, scoring=scoring, scoring_width=Width.SINGLE, cells=frozenset({CELL})
-    )
+    return wanted(found, BLOCK, adjudicate=True, scoring=scoring, scoring_width=Width.SINGLE, cells=frozenset({CELL}))
 
 
 def flipped(ids: tuple[int, ...], at: int, to: int = 7) -> tuple[int, ...]:
@@ -62,8 +92,23 @@ def flipped(ids: tuple[int, ...], at: int, to: int = 7) -> tuple[int, ...]:
 
 def line(want, ranked=(), status=Status.OK, reason=""):
     return ReplayRecord(
-        want.block, want.attempt, BASE, "f", want.purpose, want.about, want.prompt_id, want.ids, want.places, want.width,
-        want.full, tuple(ranked), status, reason, 0.1, "x", "now",
+        want.block,
+        want.attempt,
+        BASE,
+        "f",
+        want.purpose,
+        want.about,
+        want.prompt_id,
+        want.ids,
+        want.places,
+        want.width,
+        want.full,
+        tuple(ranked),
+        status,
+        reason,
+        0.1,
+        "x",
+        "now",
     )
 
 
@@ -154,8 +199,23 @@ def test_from_the_journal_to_the_verdict_with_margin_and_limit() -> None:
 def scored(*tokens: Ranked, ids=TEXT, about=CELL) -> ReplayRecord:
     where = tuple(range(len(tokens)))
     return ReplayRecord(
-        BLOCK, 1, BASE, "f", Purpose.SCORING, about, "p", ids[: len(tokens)], where, Width.SINGLE, False, tokens, Status.OK,
-        "", 0.1, "x", "now",
+        BLOCK,
+        1,
+        BASE,
+        "f",
+        Purpose.SCORING,
+        about,
+        "p",
+        ids[: len(tokens)],
+        where,
+        Width.SINGLE,
+        False,
+        tokens,
+        Status.OK,
+        "",
+        0.1,
+        "x",
+        "now",
     )
 
 
@@ -214,3 +274,8 @@ def test_a_token_that_cannot_be_drawn(outside: int, truncated: bool, verdict: Ve
 def test_what_the_engine_did_not_tell_is_as_bad_as_can_be() -> None:
     assert gap_of(row(0, (1, -0.1))) == math.inf
     assert worst_rank(row(0, (1, -0.1))) > 10**5
+
+
+def test_a_replay_is_a_line_of_the_journal_that_reads_back() -> None:
+    for record in near(0.05, 0.02).replays:
+        assert load_record(dump_record(record), "here") == record

@@ -10,7 +10,7 @@ import pytest
 from matrix_samples import DOCUMENT, SCHEMAS, Placement, changed, load, load_text, problems, text_of
 
 from orchestrator.matrix.quantities import duration_s, size_bytes
-from orchestrator.matrix.types import Axes, CheckSettings, HostSettings, ModelFiles, Reserve, RunSettings
+from orchestrator.matrix.types import Adaptive, Axes, CheckSettings, HostSettings, ModelFiles, Reserve, RunSettings
 from orchestrator.schema.cell import EngineConfig, EosPolicy, Method, MethodKind, Sampling, Workload
 from orchestrator.schema.errors import MatrixError
 
@@ -107,10 +107,15 @@ def test_every_setting_written_leaves_no_default_of_its_section(tmp_path: Path) 
         "cache": "cold",
         "twin": True,
         "phases": True,
+        "adaptive": {"half_width": "1.5%", "max_sessions": 9},
+        "confirm_winner": True,
         "timeout": {"silence": "90s", "total": "1h", "startup": 45},
     }
     matrix = load(tmp_path, changed("run", run))
-    assert matrix.run == RunSettings("quick", 6, 2, 0, "random", 3, "cold", True, 90.0, 3600.0, 45.0, phases=True)
+    assert matrix.run == RunSettings(
+        "quick", 6, 2, 0, "random", 3, "cold", True, 90.0, 3600.0, 45.0, phases=True,
+        adaptive=Adaptive(0.015, 9), confirm_winner=True,
+    )  # fmt: skip
     assert not {path for path in matrix.defaults if path.startswith("run")}
 
 
@@ -121,6 +126,25 @@ def test_every_setting_written_leaves_no_default_of_its_section(tmp_path: Path) 
 def test_presets(tmp_path: Path, preset: Any, sessions: Any, trials: Any, warmup: Any, twin: Any) -> None:
     run = load(tmp_path, changed("run/preset", preset)).run
     assert (run.preset, run.sessions, run.trials, run.warmup, run.twin) == (preset, sessions, trials, warmup, twin)
+
+
+def test_phases_are_timed_in_publish_or_where_asked_for(tmp_path: Path) -> None:
+    asked = {
+        preset: load(tmp_path, changed("run", {"preset": preset})).run.phases
+        for preset in ("demo", "quick", "standard", "publish")
+    }
+    assert asked == {"demo": False, "quick": False, "standard": False, "publish": True}
+    assert load(tmp_path, changed("run", {"preset": "publish", "phases": False})).run.phases is False
+
+
+def test_xtc_is_off_unless_written_and_has_no_meaning_at_temperature_zero(tmp_path: Path) -> None:
+    plain = load(tmp_path, DOCUMENT).sampling["warm"]
+    assert (plain.xtc_probability, plain.xtc_threshold) == (0.0, 0.1)
+    written = {"temperature": 0.8, "xtc_probability": 0.5, "xtc_threshold": 0.2}
+    found = load(tmp_path, changed("sampling/warm", written)).sampling["warm"]
+    assert (found.xtc_probability, found.xtc_threshold) == (0.5, 0.2)
+    (fault,) = faults(tmp_path, changed("sampling/greedy", {"temperature": 0, "xtc_probability": 0.5}))
+    assert fault.startswith("sampling.greedy.xtc_probability: XTC takes the best token away, temperature 0 always takes it")
 
 
 def test_an_odd_number_of_sessions_needs_a_random_order(tmp_path: Path) -> None:
@@ -552,3 +576,12 @@ def test_the_schemas_are_all_that_is_known_of_adapters(tmp_path: Path) -> None:
 def test_text_is_kept_as_read(tmp_path: Path) -> None:
     text = "# a comment\n" + text_of(DOCUMENT)
     assert load_text(tmp_path, text).text == text
+
+
+def test_cross_scoring_is_made_in_publish_or_where_asked_for(tmp_path: Path) -> None:
+    presets = {
+        preset: load(tmp_path, changed("run", {"preset": preset})).checks.cross_scoring
+        for preset in ("demo", "quick", "standard", "publish")
+    }
+    assert presets == {"demo": False, "quick": False, "standard": False, "publish": True}
+    assert load(tmp_path, changed("checks", {"cross_scoring": True})).checks.cross_scoring is True

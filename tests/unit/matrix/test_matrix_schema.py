@@ -113,6 +113,9 @@ WRONG = [
     ("sampling/greedy/top_p", 1.5),
     ("sampling/greedy/seed", -1),
     ("sampling/greedy/temperature", "0"),
+    ("sampling/greedy", {"temperature": 0, "xtc_probability": 0.5}),
+    ("sampling/warm", {"temperature": 0.8, "xtc_threshold": 0.6}),
+    ("run/phases", "yes"),
     ("workloads/short/eos", "off"),
     ("workloads/short/eos", False),
     ("workloads/short/max_tokens", 0),
@@ -223,7 +226,7 @@ def test_the_defaults_it_shows_are_the_loaders(tmp_path: Path) -> None:
         if "default" in value
     }
     assert shown == {key: getattr(sampling, key) for key in shown}
-    assert len(shown) == 7
+    assert len(shown) == 9
 
 
 def test_the_shipped_schema_is_what_the_registered_adapters_make() -> None:

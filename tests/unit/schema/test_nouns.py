@@ -9,6 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.schema.capture import RawEvent, StepCapture, log_line, read_session, step_lines
+from orchestrator.schema.cell import (
+    Cell,
+    EngineConfig,
+    EosPolicy,
+    Method,
+    MethodKind,
+    ModelConfig,
+    Sampling,
+    Workload,
+    fingerprint,
+)
 from orchestrator.schema.codec import dump_header, dump_record, load_header, load_record
 from orchestrator.schema.errors import StoreError
 from orchestrator.schema.metrics import VOCABULARY, Clock, Unit
@@ -122,3 +133,14 @@ def test_garbage_is_no_capture(text):
 )
 def test_numbers_as_people_read_them(shown, expected):
     assert shown == expected
+
+
+def test_a_policy_without_xtc_has_the_fingerprint_that_it_had_before_there_was_xtc():
+    def printed(**xtc):
+        sampling = Sampling("warm", 0.8, 7, 0, 1.0, 0.0, 1.0, 0.0, 0.0, **xtc)
+        engine, model = EngineConfig("e", "a"), ModelConfig("m", "/m")
+        workload = Workload("w", "p", 9, EosPolicy.STOP)
+        return fingerprint(Cell(engine, model, Method("none", MethodKind.NONE), sampling, workload), {})
+
+    assert printed() == printed(xtc_threshold=0.3) == "9558ea99727df2c0"
+    assert len({printed(), printed(xtc_probability=0.5), printed(xtc_probability=0.5, xtc_threshold=0.3)}) == 3

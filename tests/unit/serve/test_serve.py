@@ -329,3 +329,24 @@ def test_a_real_server_answers_on_the_address_that_it_printed(run, monkeypatch):
         servers[0].should_exit = True
         thread.join(20)
     assert not thread.is_alive()
+
+
+def test_sessions_of_an_unfinished_set_count_as_done_and_a_failed_cell_has_none_left(site_and_client, run):
+    site, _ = site_and_client
+    base, draft = cells()
+    with run.lock():
+        run.append(session(base, f"{0:016d}", 1, 0))
+        shot = site.watcher.look()
+        assert (shot.done, shot.planned) == (3, 4)
+        assert shot.left_s == pytest.approx(2.0)
+        run.append(session(draft, f"{1:016d}", 1, 1, Status.FAILED, "it ended"))
+        shot = site.watcher.look()
+        assert (shot.done, shot.planned, shot.left_s) == (4, 4, None)
+    assert [one.place.cell for one in shot.latest[:2]] == [draft.id, base.id]
+
+
+def test_the_korean_page_is_korean_and_says_so(run):
+    _, client = client_of(run, language="ko")
+    page = client.get("/").text
+    assert '<html lang="ko">' in page
+    assert "지금은 아무것도 측정하지 않는다" in page

@@ -1,0 +1,96 @@
+"""Seconds and bytes of the report for 20, 100 and 1 000 cells, on synthetic runs of the tests' builder.
+
+    python benchmarks/report_size.py [CELLS …]
+
+``analyse`` is the statistics, ``view`` words and figures, ``render`` the page; each once, after a small run that
+loads matplotlib and fills the caches of patterns, as any second report of one process would find them. Seconds are
+of processor time, so that a busy machine does not count.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "report")]
+
+import run_builder as runs  # noqa: E402
+
+from orchestrator.report.analysis import analyse  # noqa: E402
+from orchestrator.report.render import render_html  # noqa: E402
+from orchestrator.report.view import build_view  # noqa: E402
+from orchestrator.report.words import Words  # noqa: E402
+from orchestrator.schema.adapter import Claim, Rule  # noqa: E402
+from orchestrator.schema.cell import EngineConfig, Method, MethodKind, ModelConfig  # noqa: E402
+from orchestrator.store.directory import RunDirectory  # noqa: E402
+from orchestrator.store.index import Index  # noqa: E402
+
+PER_BLOCK = 5
+"""Cells of a block: a baseline and four draft lengths; twins come on top and are not counted."""
+BUDGET_BYTES, BUDGET_S, BUDGET_CELLS = 3_000_000, 1.0, 100
+
+
+def blocks(cells: int) -> tuple[runs.BlockSpec, ...]:
+    """Engines × models × samplings × workloads with a sweep of draft lengths in each."""
+    match = Claim(Rule.GREEDY_MATCH, True, "from the engine's source")
+    made = []
+    for number in range(cells // PER_BLOCK):
+        engine = EngineConfig(f"engine-{number % 3}", "mlx_lm", pin={"version": "1"})
+        model = ModelConfig(f"model-{number // 12}", f"/models/{number // 12}.gguf", f"target-{number // 12}")
+        lengths = [
+            runs.Spec(
+                Method(f"draft-k{k}", MethodKind.DRAFT, k, "small"), pass_s=0.02 + 0.002 * k, drafts=k, claim=match,
+                take=0.6 + 0.01 * (number % 20),
+            )
+            for k in (2, 4, 6, 8)
+        ]  # fmt: skip
+        sampling = runs.GREEDY if number // 3 % 2 else runs.WARM
+        workload = runs.SHORT if number // 6 % 2 else runs.LONG
+        made.append(runs.BlockSpec(engine, model, sampling, workload, runs.Spec(), tuple(lengths)))
+    return tuple(made)
+
+
+def measure(path: Path, language: str) -> tuple[str, dict[str, float]]:
+    """The page and the seconds of each stage."""
+    stages, directory = {}, RunDirectory.open(path)
+    stamp = time.process_time()
+    index = Index.build(directory.records())
+    stages["read"] = time.process_time() - stamp
+    stamp = time.process_time()
+    found = analyse(index, directory.header)
+    stages["analyse"] = time.process_time() - stamp
+    stamp = time.process_time()
+    words = Words(language)
+    view = build_view(found, directory.header, index, language, words, path)
+    stages["view"] = time.process_time() - stamp
+    stamp = time.process_time()
+    html = render_html(view, words)
+    stages["render"] = time.process_time() - stamp
+    return html, stages
+
+
+def main(arguments: list[str]) -> int:
+    """Prints a line per size and language."""
+    sizes = [int(one) for one in arguments] or [20, 100, 1000]
+    with tempfile.TemporaryDirectory() as folder:
+        measure(runs.write_run(Path(folder) / "warm", blocks(10), runs.IDENTITIES), "ko")
+        print("cells  lang       bytes   figures  read s  analyse s  view s  render s  draw s (view + render)")
+        for cells in sizes:
+            path = runs.write_run(Path(folder) / f"run-{cells}", blocks(cells), runs.IDENTITIES)
+            for language in ("en", "ko"):
+                html, told = measure(path, language)
+                size, draw = len(html.encode()), told["view"] + told["render"]
+                within = cells != BUDGET_CELLS or (size < BUDGET_BYTES and draw < BUDGET_S)
+                print(
+                    f"{cells:5}  {language}    {size:10}  {html.count('<figure'):7}  {told['read']:6.2f}  "
+                    f"{told['analyse']:9.2f}  {told['view']:6.2f}  {told['render']:8.2f}  {draw:6.2f}"
+                    f"{'' if within else '  over the budget'}"
+                )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

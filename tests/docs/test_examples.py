@@ -1,0 +1,42 @@
+"""Every example is a valid matrix and gives the cells it promises; none needs a file of this repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from orchestrator import registry
+from orchestrator.matrix.expand import default_resolver, expand
+from orchestrator.matrix.json_schema import build_schema
+from orchestrator.matrix.load import load_matrix
+from orchestrator.workloads.load import known_names
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10)}
+"""Speculative cells and blocks."""
+
+
+def test_every_example_is_listed_and_expected():
+    names = {path.stem for path in EXAMPLES.glob("*.yaml")}
+    assert names == set(CELLS)
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert all(f"({name}.yaml)" in readme for name in names)
+
+
+@pytest.mark.parametrize("name", sorted(CELLS))
+def test_an_example_loads_and_expands(name):
+    path = EXAMPLES / f"{name}.yaml"
+    matrix = load_matrix(path, registry.adapters(), known_names())
+    expansion = expand(matrix, default_resolver(EXAMPLES, lambda asked: pytest.fail(f"asks for {asked}")))
+    speculative = sum(len(block.cells) for block in expansion.blocks)
+    assert (speculative, len(expansion.blocks)) == CELLS[name]
+    assert expansion.not_formed == ()
+    assert matrix.name == name
+    assert sum(item.bytes for item in matrix.host.reserve) == 20 * 2**30
+    jsonschema.validate(
+        yaml.safe_load(path.read_text(encoding="utf-8")),
+        build_schema({key: registry.adapter(key) for key in registry.BUILT_IN}),
+    )

@@ -1,0 +1,61 @@
+"""What an adapter tells of a whole process: conditions that only its log has, and drafters that remember requests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+from scripted_adapter import ScriptedAdapter
+from scripted_job import BASE, DRAFT, NGRAM, SETTINGS, make_job, make_run
+
+from orchestrator.runner import session
+from orchestrator.runner.execute import execute
+from orchestrator.schema.adapter import Condition, Honoured
+from orchestrator.schema.record import Phase, SessionRecord, TrialRecord
+
+PLAIN = dataclasses.replace(SETTINGS, twin=False, warmup=3)
+
+
+class Remembering(ScriptedAdapter):
+    """Its drafts keep what they saw, and its process tells one condition besides those of each trial."""
+
+    def keeps_state(self, cell):
+        return cell.id == DRAFT
+
+    def conditions(self, cell, capture):
+        return (Condition("seed", "1", "1", Honoured.HONOURED, "test"),)
+
+    def session_conditions(self, cell, capture):
+        mode = f"{len(capture.trials)} exchanges seen"
+        return (Condition("rollback", "the engine's own", mode, Honoured.HONOURED, "test"),)
+
+
+def records(adapter, folder):
+    directory = make_run(folder)
+    execute(make_job(adapter, folder, settings=PLAIN, without=(NGRAM,)), directory, lambda _: None)
+    return directory.records()
+
+
+def warmups(found):
+    rows = [r for r in found if isinstance(r, TrialRecord) and r.phase is Phase.WARMUP]
+    return Counter((row.place.cell, row.place.set_index) for row in rows)
+
+
+def test_every_session_of_a_drafter_that_remembers_gets_all_its_warmups(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "settled", bool)  # warm after the first one
+    found = warmups(records(Remembering(), tmp_path))
+    assert {count for (cell, _), count in found.items() if cell == DRAFT} == {3}
+    assert {count for (cell, _), count in found.items() if cell == BASE} == {1}
+
+
+def test_another_adapter_has_no_state_to_keep(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "settled", bool)
+    assert set(warmups(records(ScriptedAdapter(), tmp_path)).values()) == {1}
+
+
+def test_conditions_of_the_process_stand_behind_those_of_the_trial(tmp_path):
+    sessions = [row for row in records(Remembering(), tmp_path) if isinstance(row, SessionRecord)]
+    assert sessions
+    for one in sessions:
+        assert [item.name for item in one.conditions] == ["seed", "rollback"]
+        assert int(one.conditions[1].effective.split()[0]) >= 3
