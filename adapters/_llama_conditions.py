@@ -18,9 +18,27 @@ from orchestrator.schema.cell import Cell, MethodKind
 from orchestrator.schema.errors import CaptureError
 
 ECHOED = (
-    "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty",
-    "repeat_last_n", "seed", "n_predict", "ignore_eos", "samplers", "typical_p", "top_n_sigma", "xtc_probability",
-    "xtc_threshold", "dynatemp_range", "mirostat", "dry_multiplier", "backend_sampling", "n_probs",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repeat_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "repeat_last_n",
+    "seed",
+    "n_predict",
+    "ignore_eos",
+    "samplers",
+    "typical_p",
+    "top_n_sigma",
+    "xtc_probability",
+    "xtc_threshold",
+    "dynatemp_range",
+    "mirostat",
+    "dry_multiplier",
+    "backend_sampling",
+    "n_probs",
 )
 _ECHO = f"events:{REQUEST}/generation_settings"
 _FLOAT32 = 1e-6
@@ -40,8 +58,13 @@ def conditions(cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
     cached = stream.timings.get("cache_n")
     return (
         *(_echoed(name, asked[name], echo) for name in ECHOED if name in asked),
-        _verdict("cache_prompt", "no cached tokens", f"{cached} cached tokens", same=cached == 0,
-                 source=f"events:{REQUEST}/timings.cache_n"),
+        _verdict(
+            "cache_prompt",
+            "no cached tokens",
+            f"{cached} cached tokens",
+            same=cached == 0,
+            source=f"events:{REQUEST}/timings.cache_n",
+        ),
         *_speculation(cell, echo, capture),
         *_context(cell, capture),
     )

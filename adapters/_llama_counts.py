@@ -68,11 +68,32 @@ def combine(stream: Stream, deltas: Deltas, trace: tuple[Round, ...] | None, *, 
     ]
     no_draft = _no_draft(bursts, rounds, predicted, accepted, ended)
     counts = Counts(
-        predicted, drafted, accepted, counted, source, rounds, per_round, no_draft, replays, ended, dropped, (),
+        predicted,
+        drafted,
+        accepted,
+        counted,
+        source,
+        rounds,
+        per_round,
+        no_draft,
+        replays,
+        ended,
+        dropped,
+        (),
     )
     problems += _pass_problems(counts, deltas)
     return Counts(
-        predicted, drafted, accepted, counted, source, rounds, per_round, no_draft, replays, ended, dropped,
+        predicted,
+        drafted,
+        accepted,
+        counted,
+        source,
+        rounds,
+        per_round,
+        no_draft,
+        replays,
+        ended,
+        dropped,
         tuple(problems),
     )
 
@@ -102,7 +123,10 @@ def _dropped(bursts: tuple[Burst, ...] | None, rounds: tuple[Round, ...] | None,
 
 
 def _no_draft(
-    bursts: tuple[Burst, ...] | None, rounds: tuple[Round, ...] | None, predicted: int, accepted: int,
+    bursts: tuple[Burst, ...] | None,
+    rounds: tuple[Round, ...] | None,
+    predicted: int,
+    accepted: int,
     ended: bool | None,
 ) -> int | None:
     if bursts is not None:
@@ -125,8 +149,12 @@ def _disagreements(deltas: Deltas, predicted: int, drafted: int, accepted: int) 
 
 
 def _round_disagreements(
-    counted: int | None, drafted: int, accepted: int, trace: tuple[Round, ...] | None,
-    bursts: tuple[Burst, ...] | None, deltas: Deltas,
+    counted: int | None,
+    drafted: int,
+    accepted: int,
+    trace: tuple[Round, ...] | None,
+    bursts: tuple[Burst, ...] | None,
+    deltas: Deltas,
 ) -> list[str]:
     problems = []
     if trace is not None:
@@ -138,8 +166,9 @@ def _round_disagreements(
             )
         positions = deltas.accepted_by_position
         if positions is not None and positions != _accepted_at(trace, len(positions)):
-            problems.append(f"accepted by position is {_accepted_at(trace, len(positions))} by the log, {positions} "
-                            "by /metrics")
+            problems.append(
+                f"accepted by position is {_accepted_at(trace, len(positions))} by the log, {positions} by /metrics"
+            )
     if bursts is not None and counted is not None and (streamed := sum(b.drafted > 0 for b in bursts)) != counted:
         problems.append(f"{streamed} bursts of the stream hold a verify round, {counted} rounds are counted")
     return problems

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from adapters._gguf_layout import Layout, LayoutError, read_layout
+from adapters._llama_drafters import drafters
 from adapters._llama_options import draft_length, engine_options
 from orchestrator.schema.cell import Cell, MethodKind
 from orchestrator.schema.fit import MemoryNeed, MemoryPart, Unmapped
@@ -31,6 +32,13 @@ CELLS = 256
 """The context is rounded up to this many cells."""
 HYBRID_BOUNDED = ("qwen35", "qwen35moe", "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe")
 """Hybrids for which a drafter with its own weights keeps n_max snapshots of the recurrent state beside the state."""
+WITH_SNAPSHOTS = frozenset({"draft-mtp", "draft-eagle3", "draft-dflash", "draft-dspark"})
+"""Drafters for which b11434 keeps them; the others roll such a target back by a checkpoint.
+
+Source: llama.cpp b11434, common/common.h (``need_n_rs_seq``).
+"""
+MOD_TABLE = 16 * 1024 * 1024
+"""Bytes of ngram-mod's table, as b11434 logs them while loading."""
 PROGRAM = {"llama_cpp": 14_000_000, "llama_cpp_embedded": 32_000_000}
 """Resident bytes beside weights, caches and buffers, measured once with a tiny Llama on Linux (``docs/memory.md``)."""
 
@@ -69,8 +77,9 @@ def _need(cell: Cell, target: Layout) -> MemoryNeed:
     mtp = target.block_bytes(layers, blocks) if heads else 0
     parts = [MemoryPart("weights", sum(target.tensors.values()) - mtp, "tensors of the target's file")]
     unknown: list[str] = []
-    bounded = kind in (MethodKind.MTP, MethodKind.DRAFT) and target.architecture in HYBRID_BOUNDED
-    copies = draft_length(cell.method) if bounded and kind is MethodKind.MTP else 0
+    names = {drafter.name for drafter in drafters(cell.method)}
+    bounded = target.architecture in HYBRID_BOUNDED and names & WITH_SNAPSHOTS
+    copies = draft_length(cell.method) if bounded else 0
     parts += _cache(target, layers, context, (options.cache_type_k, options.cache_type_v), unknown, options.ubatch)
     parts += _state(target, layers, copies, unknown)
     parts.append(_compute(target, options.ubatch, context, flash=options.flash_attention != "off"))
@@ -78,6 +87,8 @@ def _need(cell: Cell, target: Layout) -> MemoryNeed:
         parts += _drafter(read_layout(cell.draft_path), context, unknown, options.ubatch)
     if kind is MethodKind.MTP:
         parts += _mtp(cell, target, mtp, heads, context, unknown, options.ubatch)
+    if "ngram-mod" in names:
+        parts.append(MemoryPart("n-gram table", MOD_TABLE, "ngram-mod's, of a fixed size", speculation=True))
     program = PROGRAM.get(cell.engine.adapter, 0)
     parts.append(MemoryPart("program", program, "measured once with a tiny model on Linux", estimate=True))
     return MemoryNeed(tuple(part for part in parts if part.size), tuple(unknown))

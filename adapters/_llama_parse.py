@@ -22,10 +22,25 @@ DEFINED_BY = "llama.cpp:b11434"
 TIMINGS = f"events:{REQUEST}/timings"
 
 SPECULATIVE = (
-    "drafted_tokens", "accepted_tokens", "rejected_tokens", "discarded_tokens", "verify_rounds", "no_draft_rounds",
-    "replay_passes", "target_passes", "acceptance_rate", "mean_accepted_length", "tokens_per_round", "cut_rounds",
-    "tokens_per_pass", "speculative_coverage", "drafted_by_position", "accepted_by_position", "draft_time",
-    "verify_time", "rollback_time",
+    "drafted_tokens",
+    "accepted_tokens",
+    "rejected_tokens",
+    "discarded_tokens",
+    "verify_rounds",
+    "no_draft_rounds",
+    "replay_passes",
+    "target_passes",
+    "acceptance_rate",
+    "mean_accepted_length",
+    "tokens_per_round",
+    "cut_rounds",
+    "tokens_per_pass",
+    "speculative_coverage",
+    "drafted_by_position",
+    "accepted_by_position",
+    "draft_time",
+    "verify_time",
+    "rollback_time",
 )
 
 FINISH = {"limit": "length", "eos": "eos", "word": "stop"}
@@ -103,7 +118,9 @@ def _plain(stream: Stream, finish: str) -> Iterable[Observation]:
         yield absent("engine_decode_rate", Absence.SUPPRESSED, f"{predicted} token(s) in {decode_ms} ms: no rate")
     else:
         yield observed(
-            "engine_decode_rate", (predicted - 1) / decode_ms * 1e3, f"{TIMINGS}.predicted_n,predicted_ms",
+            "engine_decode_rate",
+            (predicted - 1) / decode_ms * 1e3,
+            f"{TIMINGS}.predicted_n,predicted_ms",
             definition=f"{DEFINED_BY}:(predicted_n-1)/predicted_ms",
         )
 
@@ -206,8 +223,12 @@ def _ratios(counts: Counts) -> Iterable[Observation]:
         why = NO_LOG if counts.predicted > 1 else "one token comes from prefill alone"
         yield absent("tokens_per_pass", Absence.NOT_REPORTED if counts.predicted > 1 else Absence.NOT_APPLICABLE, why)
     else:
-        yield observed("tokens_per_pass", (counts.predicted - 1) / passes, "(output − 1) ÷ target_passes",
-                       note="the first token comes from prefill")
+        yield observed(
+            "tokens_per_pass",
+            (counts.predicted - 1) / passes,
+            "(output − 1) ÷ target_passes",
+            note="the first token comes from prefill",
+        )
     if rounds is None or counts.dropped is None:
         yield absent("speculative_coverage", Absence.NOT_REPORTED, NO_LOG)
     else:

@@ -78,8 +78,14 @@ def read_stream(capture: TrialCapture) -> Stream:
         reader.add(t_s, data)
     reader.close(parts[-1][0], timings)
     return Stream(
-        step.sent_s, step.done_s, tuple(reader.arrivals), tuple(reader.bursts), reader.withheld, "".join(reader.text),
-        final, timings,
+        step.sent_s,
+        step.done_s,
+        tuple(reader.arrivals),
+        tuple(reader.bursts),
+        reader.withheld,
+        "".join(reader.text),
+        final,
+        timings,
     )
 
 

@@ -30,8 +30,16 @@ SYSTEM_CONFIG_PATH = "/etc/llama.cpp/config.ini"
 EMPTY_CONFIG = "no-config"
 
 REQUIRED = (
-    "--spec-type", "--fit", "--cache-ram", "--ctx-checkpoints", "--metrics", "--slots", "--poll", "--log-verbosity",
-    "--log-colors", "--parallel",
+    "--spec-type",
+    "--fit",
+    "--cache-ram",
+    "--ctx-checkpoints",
+    "--metrics",
+    "--slots",
+    "--poll",
+    "--log-verbosity",
+    "--log-colors",
+    "--parallel",
 )
 """Options without which a number would not be protected, in the long form that ``--help`` prints."""
 
@@ -88,15 +96,42 @@ class LlamaServer(LlamaBase):
         options = engine_options(cell)
         argv = [
             cell.engine.binary or "llama-server",
-            "--model", cell.model.target,
-            "--host", "127.0.0.1", "--port", str(context.port),
-            "--parallel", "1", "--ctx-size", str(options.context),
-            "--batch-size", str(options.batch), "--ubatch-size", str(options.ubatch),
-            "--flash-attn", options.flash_attention,
-            "--cache-type-k", options.cache_type_k, "--cache-type-v", options.cache_type_v,
-            "--fit", "off", "--cache-ram", "0", "--ctx-checkpoints", "0", "--poll", "0",
-            "--metrics", "--slots",
-            "--log-verbosity", "4", "--log-timestamps", "--log-prefix", "--log-colors", "off",
+            "--model",
+            cell.model.target,
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(context.port),
+            "--parallel",
+            "1",
+            "--ctx-size",
+            str(options.context),
+            "--batch-size",
+            str(options.batch),
+            "--ubatch-size",
+            str(options.ubatch),
+            "--flash-attn",
+            options.flash_attention,
+            "--cache-type-k",
+            options.cache_type_k,
+            "--cache-type-v",
+            options.cache_type_v,
+            "--fit",
+            "off",
+            "--cache-ram",
+            "0",
+            "--ctx-checkpoints",
+            "0",
+            "--poll",
+            "0",
+            "--metrics",
+            "--slots",
+            "--log-verbosity",
+            "4",
+            "--log-timestamps",
+            "--log-prefix",
+            "--log-colors",
+            "off",
         ]
         if options.threads is not None:
             argv += ["--threads", str(options.threads), "--threads-batch", str(options.threads)]
@@ -139,10 +174,14 @@ def _ngram(drafter: Drafter) -> list[str]:
 def _head(cell: Cell, drafter: Drafter, options: HeadOptions) -> list[str]:
     engine = engine_options(cell)
     argv = [
-        "--spec-draft-n-max", str(drafter.length),
-        "--spec-draft-n-min", str(options.n_min),
-        "--spec-draft-p-min", str(options.p_min),
-        "--spec-draft-sampling", options.acceptance,
+        "--spec-draft-n-max",
+        str(drafter.length),
+        "--spec-draft-n-min",
+        str(options.n_min),
+        "--spec-draft-p-min",
+        str(options.p_min),
+        "--spec-draft-sampling",
+        options.acceptance,
     ]
     path = head_path(cell.method, cell.draft_path, cell.model.mtp)
     if path is not None:

@@ -216,9 +216,7 @@ def _batch(one: CheckRecord) -> dict[str, Any]:
 
 def state_of(check: dict[str, Any], shared: dict[str, Any]) -> CheckState:
     """The check as the program holds it, from the file alone."""
-    plan = CheckPlanRecord(
-        "", "", 1, "screen", check["contexts"], check["per_arm"], check["tokens"], check["why"], ""
-    )
+    plan = CheckPlanRecord("", "", 1, "screen", check["contexts"], check["per_arm"], check["tokens"], check["why"], "")
     arms = {
         CheckArm(arm): {context: tuple(map(_record, batches)) for context, batches in by.items()}
         for arm, by in ({**shared, **check["arms"]}).items()
@@ -248,15 +246,19 @@ def page() -> str:
     lines = [
         "# Distribution checks on real engines",
         "",
-        "Made by `scripts/make_evidence.py` on the built-in tiny models (f32, CPU); this page is computed from the files",
-        "beside it by `python scripts/make_evidence.py --page`, and a test computes it again. Temperature 0.8 unless the",
-        "id says otherwise. TV is the raw distance of the joint of the first three compared tokens, which is above 0 for",
-        "two samples of one distribution too: the mean under no difference and the permutation p stand beside it.",
+        "Made by `scripts/make_evidence.py` on the built-in tiny models (f32, CPU); this page is computed from",
+        "the files beside it by `scripts/make_evidence.py --page`, and a test computes it again. Temperature 0.8. TV",
+        "is the raw distance of the joint of the first three compared tokens, which is above 0 for two samples of one",
+        "distribution too: the mean under no difference and the permutation p stand beside it.",
         "",
     ]
     for path in sorted(FOLDER.glob("distribution-*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
-        facts = "; ".join(f"{name}: {', '.join(f'{k} {v[:12]}' for k, v in f.items())}" for name, f in data["engines"].items())
+        told = {
+            name: ", ".join(f"{key} {value[:12]}" for key, value in found.items())
+            for name, found in data["engines"].items()
+        }
+        facts = "; ".join(f"{name}: {words}" for name, words in told.items())
         lines += [f"## {data['group']}", "", f"`{data['command']}` — {facts}. Raw: `{path.name}`.", ""]
         for check, outcome in verdicts(data):
             lines += _section(check, outcome, data["shared"])
@@ -281,8 +283,8 @@ def _section(check: dict[str, Any], outcome: Any, shared: dict[str, Any]) -> lis
             raise SystemExit(f"{check['id']}: nothing after {context}")
         first = Counter(one[skip] for one in theirs if len(one) > skip)
         lines.append(
-            f"* after `{json.dumps(text, ensure_ascii=False)}` ({context}: {check['why'][context]}): TV {found.raw:.3f}, "
-            f"{found.null_mean:.3f} under no difference, permutation p {found.p:.2g}; "
+            f"* after `{json.dumps(text, ensure_ascii=False)}` ({context}: {check['why'][context]}): "
+            f"TV {found.raw:.3f}, {found.null_mean:.3f} under no difference, permutation p {found.p:.2g}; "
             f"{len(first)} different first compared tokens"
         )
     return [*lines, ""]

@@ -23,12 +23,15 @@ sys.path.insert(0, str(ROOT))
 from orchestrator.report.analysis import analyse  # noqa: E402
 from orchestrator.report.context import machine, run_settings  # noqa: E402
 from orchestrator.report.findings import Analysis  # noqa: E402
+from orchestrator.report.markdown import escape  # noqa: E402
 from orchestrator.report.model import Link  # noqa: E402
 from orchestrator.report.render import render_html  # noqa: E402
 from orchestrator.report.summary import summary_data  # noqa: E402
+from orchestrator.report.untrusted import clean  # noqa: E402
 from orchestrator.report.view import build_view  # noqa: E402
 from orchestrator.report.words import Words  # noqa: E402
 from orchestrator.schema.record import RunHeader  # noqa: E402
+from orchestrator.schema.status import STATUS_RULES  # noqa: E402
 from orchestrator.store.directory import RunDirectory  # noqa: E402
 from orchestrator.store.index import Index  # noqa: E402
 
@@ -57,15 +60,15 @@ python scripts/make_sample.py reports/{run}
 * Engines: {engines}.
 * {sessions} sessions × {trials} answers per cell (preset `{preset}`), {done} of {all} cells measured.
 * Validity of the run, by its own rules: **{validity}**.{busy}
-
+{notes}
 ## What it shows, and what it does not
 
 The models are tiny and were made for this tool. They exercise real engines; **their speed says nothing about any other
-model**. On models this small a draft costs about as much as the target, so that speculation is not expected to pay.
-The run's own folder (journal, logs, every observation) is not kept here; `{command}` makes another one.
+model**, and nor does whether speculation pays on them. The run's own folder (journal, logs, every
+observation) is not kept here; `{command}` makes another one.
 """
 BUSY_LOAD = 2.0
-BUSY = """ Other programs kept the two cores busy meanwhile:
+BUSY = """ Other programs kept the {cores} cores busy meanwhile:
   the intervals are wide, and the page says itself what cannot be told from noise."""
 
 
@@ -122,7 +125,13 @@ def _readme(found: Analysis, header: RunHeader, index: Index) -> str:
         done=sum(len(ids) for status, ids in found.coverage if status == "ok"),
         all=sum(len(ids) for _, ids in found.coverage),
         validity=found.validity.value,
-        busy=BUSY if busy else "",
+        busy=BUSY.format(cores=header.host.get("cores_usable", "?")) if busy else "",
+        notes="".join(f"* {note.utc[11:16]} UTC, {note.what}: {escape(clean(note.text))}.\n" for note in index.notes)
+        + "".join(
+            f"* {STATUS_RULES[status].word}, with its reason on the page: {', '.join(f'`{cell}`' for cell in ids)}.\n"
+            for status, ids in found.coverage
+            if status != "ok" and ids
+        ),
     )
 
 

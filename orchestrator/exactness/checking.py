@@ -142,9 +142,7 @@ def _extra(arms: Arms, *, coupled: bool) -> tuple[CheckResult, ...]:
     if not coupled:
         return (draft_directed.NOT_TOLD,)
     pairs = [
-        pair
-        for name, on in arms[CheckArm.COUPLED].items()
-        for pair in zip(on, arms[CheckArm.OFF][name], strict=False)
+        pair for name, on in arms[CheckArm.COUPLED].items() for pair in zip(on, arms[CheckArm.OFF][name], strict=False)
     ]
     return (draft_directed.NOT_TOLD, seed_coupled(pairs))
 

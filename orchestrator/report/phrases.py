@@ -249,7 +249,23 @@ RECORDED: tuple[str, ...] = (
 )
 """Forms of the analysis, the store, the runner and the frequent ones of adapters."""
 
-PHRASES: tuple[str, ...] = tuple(dict.fromkeys((*STATISTICS, *EXACTNESS, *RECORDED)))
+TWO_RUNS: tuple[str, ...] = (
+    "not interleaved: the machine's drift between the two runs is not controlled",
+    "first run: {why}",
+    "second run: {why}",
+    "not compared there",
+    "inside the two runs' noise floors (±{share})",
+    "no A/A twin in both runs: the noise floor is not known",
+    "{outcome} if it stood alone, not among {n} cells (Holm)",
+    "length: {why}",
+    "the second run's answers have {ratio}× as many tokens; see the time to a common token",
+    "no prompt was measured in every session of both runs",
+    "the first run has no positive value",
+    "the second run has no positive value",
+)
+"""Of :mod:`orchestrator.report.compare`."""
+
+PHRASES: tuple[str, ...] = tuple(dict.fromkeys((*STATISTICS, *EXACTNESS, *RECORDED, *TWO_RUNS)))
 
 _PLACE = re.compile(r"\{(\w+)\}")
 

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 PRESETS = {one.name: one for one in (SCREEN, CERTIFY)}
 
 
-def run_checks(
-    job: Job, directory: RunDirectory, listen: Listener, presets: Mapping[str, Preset] = PRESETS
-) -> None:
+def run_checks(job: Job, directory: RunDirectory, listen: Listener, presets: Mapping[str, Preset] = PRESETS) -> None:
     """Makes the selected checks that are not decided yet, block by block.
 
     Args:

@@ -24,16 +24,20 @@ DEVICES = "Available devices:\n  MTL0: Apple M4 (24576 MiB, 24576 MiB free)\n"
 
 
 def identify(version=NEW, help_text=HELP, *, config_found=False, devices="Available devices:\n"):
-    return ADAPTER.identify(CONFIG, {
-        "version": ProbeOutput(0, "", version),
-        "help": ProbeOutput(0, help_text, ""),
-        "devices": ProbeOutput(0, devices, ""),
-        "system_config": ProbeOutput(0 if config_found else 2, "", ""),
-    })
+    return ADAPTER.identify(
+        CONFIG,
+        {
+            "version": ProbeOutput(0, "", version),
+            "help": ProbeOutput(0, help_text, ""),
+            "devices": ProbeOutput(0, devices, ""),
+            "system_config": ProbeOutput(0 if config_found else 2, "", ""),
+        },
+    )
 
 
 def gguf(path, architecture="llama", **numbers):
     """A GGUF of header alone, with a token list to be skipped."""
+
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
 
@@ -41,7 +45,9 @@ def gguf(path, architecture="llama", **numbers):
     entries += [text(key.replace("__", ".")) + struct.pack("<II", 4, value) for key, value in numbers.items()]
     tokens = ["a", "b", "c"]
     entries.append(
-        text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(tokens)) + b"".join(text(token) for token in tokens)
+        text("tokenizer.ggml.tokens")
+        + struct.pack("<IIQ", 9, 8, len(tokens))
+        + b"".join(text(token) for token in tokens)
     )
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries)) + b"".join(entries))
     return path
@@ -56,10 +62,13 @@ def launch(cell, tmp_path):
     return ADAPTER.launch(cell, LaunchContext(4321, tmp_path))
 
 
-@pytest.mark.parametrize(("said", "facts"), [
-    (NEW, {"version": "0.6.0-dev", "build": "11434", "commit": "abc123"}),
-    (OLD, {"build": "9330", "commit": "328874d05"}),
-])
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        (NEW, {"version": "0.6.0-dev", "build": "11434", "commit": "abc123"}),
+        (OLD, {"build": "9330", "commit": "328874d05"}),
+    ],
+)
 def test_version_is_read_in_both_formats(said, facts):
     found = identify(said)
     assert dict(found.facts) == facts
@@ -125,7 +134,11 @@ def test_files_that_are_no_gguf_are_refused(tmp_path):
     text, cut = tmp_path / "text.gguf", tmp_path / "cut.gguf"
     text.write_bytes(b"hello")
     cut.write_bytes(gguf(tmp_path / "whole.gguf").read_bytes()[:60])
-    for path, words in ((text, "not a GGUF"), (cut, "ends inside its header"), (tmp_path / "none.gguf", "cannot be read")):
+    for path, words in (
+        (text, "not a GGUF"),
+        (cut, "ends inside its header"),
+        (tmp_path / "none.gguf", "cannot be read"),
+    ):
         refusal = ADAPTER.supports(make_cell("llama_cpp", path), identify())
         assert refusal.status is Status.UNSUPPORTED
         assert words in refusal.reason
@@ -136,13 +149,16 @@ def test_going_on_after_end_of_text_is_unsupported(tmp_path):
     assert "continue" in ADAPTER.supports(cell, identify()).reason
 
 
-@pytest.mark.parametrize(("method", "words"), [
-    (with_options(DRAFT, n_min=5), "every draft would be dropped"),
-    (with_options(NGRAM, size_m=3), "differ"),
-    (with_options(DRAFT, p_min=1.5), "p_min"),
-    (with_options(NGRAM, window=3), "window"),
-    (with_options(NONE, acceptance="greedy"), "acceptance"),
-])
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (with_options(DRAFT, n_min=5), "every draft would be dropped"),
+        (with_options(NGRAM, size_m=3), "differ"),
+        (with_options(DRAFT, p_min=1.5), "p_min"),
+        (with_options(NGRAM, window=3), "window"),
+        (with_options(NONE, acceptance="greedy"), "acceptance"),
+    ],
+)
 def test_options_that_contradict_are_unsupported(tmp_path, method, words):
     target = gguf(tmp_path / "t.gguf")
     refusal = ADAPTER.supports(make_cell("llama_cpp", target, method, draft=target), identify())
@@ -155,10 +171,17 @@ def test_a_draft_that_the_model_does_not_name_is_unsupported(tmp_path):
     assert "'tiny'" in refusal.reason
 
 
-@pytest.mark.parametrize(("method", "sampling", "rule"), [
-    (NONE, WARM, Rule.NONE), (DRAFT, GREEDY, Rule.GREEDY_MATCH), (DRAFT, WARM, Rule.SAMPLE_MATCH),
-    (REJECTION, WARM, Rule.REJECTION), (REJECTION, GREEDY, Rule.GREEDY_MATCH), (NGRAM, WARM, Rule.SAMPLE_MATCH),
-])
+@pytest.mark.parametrize(
+    ("method", "sampling", "rule"),
+    [
+        (NONE, WARM, Rule.NONE),
+        (DRAFT, GREEDY, Rule.GREEDY_MATCH),
+        (DRAFT, WARM, Rule.SAMPLE_MATCH),
+        (REJECTION, WARM, Rule.REJECTION),
+        (REJECTION, GREEDY, Rule.GREEDY_MATCH),
+        (NGRAM, WARM, Rule.SAMPLE_MATCH),
+    ],
+)
 def test_the_claim_follows_method_and_temperature(method, sampling, rule):
     claim = ADAPTER.exactness(make_cell("llama_cpp", "t.gguf", method, sampling), EngineIdentity())
     assert (claim.rule, claim.exact) == (rule, True)
@@ -173,16 +196,26 @@ def test_every_arm_gets_one_command_but_for_the_drafter(tmp_path):
         assert other.argv[:shared] == base.argv[:shared]
         assert other.env == base.env
         assert other.files == base.files
-    assert base.argv[base.argv.index("--spec-type"):] == ("--spec-type", "none")
+    assert base.argv[base.argv.index("--spec-type") :] == ("--spec-type", "none")
 
 
 def test_what_protects_a_number_is_on_the_command(tmp_path):
     found = launch(make_cell("llama_cpp", "/m/t.gguf", binary="/bin/x"), tmp_path)
     argv = list(found.argv)
     assert argv[0] == "/bin/x"
-    wanted = {"--fit": "off", "--cache-ram": "0", "--ctx-checkpoints": "0", "--parallel": "1", "--poll": "0",
-              "--log-verbosity": "4", "--port": "4321", "--host": "127.0.0.1", "--threads": "1", "--threads-batch": "1",
-              "--ctx-size": "512"}
+    wanted = {
+        "--fit": "off",
+        "--cache-ram": "0",
+        "--ctx-checkpoints": "0",
+        "--parallel": "1",
+        "--poll": "0",
+        "--log-verbosity": "4",
+        "--port": "4321",
+        "--host": "127.0.0.1",
+        "--threads": "1",
+        "--threads-batch": "1",
+        "--ctx-size": "512",
+    }
     assert {name: option(argv, name) for name in wanted} == wanted
     assert {"--metrics", "--slots"} <= set(argv)
     assert found.env["LLAMA_TRACE"] == "1"
@@ -192,8 +225,17 @@ def test_what_protects_a_number_is_on_the_command(tmp_path):
 
 
 def test_each_drafter_has_its_settings(tmp_path):
-    draft = list(launch(make_cell("llama_cpp", "t", with_options(REJECTION, acceptance="probabilistic", p_min=0.5, n_min=2),
-                                  draft="/m/d.gguf"), tmp_path).argv)
+    draft = list(
+        launch(
+            make_cell(
+                "llama_cpp",
+                "t",
+                with_options(REJECTION, acceptance="probabilistic", p_min=0.5, n_min=2),
+                draft="/m/d.gguf",
+            ),
+            tmp_path,
+        ).argv
+    )
     assert option(draft, "--spec-type") == "draft-simple"
     assert option(draft, "--spec-draft-model") == "/m/d.gguf"
     assert option(draft, "--spec-draft-n-max") == "4"
@@ -213,8 +255,14 @@ def test_each_drafter_has_its_settings(tmp_path):
 def test_options_reach_the_command_and_unset_ones_are_left_to_the_engine(tmp_path):
     cell = make_cell("llama_cpp", "t", gpu_layers=7, flash_attention="on", batch=256, ubatch=64, cache_type_k="q8_0")
     argv = list(launch(cell, tmp_path).argv)
-    wanted = {"--gpu-layers": "7", "--flash-attn": "on", "--batch-size": "256", "--ubatch-size": "64", "--cache-type-k": "q8_0",
-              "--cache-type-v": "f16"}
+    wanted = {
+        "--gpu-layers": "7",
+        "--flash-attn": "on",
+        "--batch-size": "256",
+        "--ubatch-size": "64",
+        "--cache-type-k": "q8_0",
+        "--cache-type-v": "f16",
+    }
     assert {name: option(argv, name) for name in wanted} == wanted
     bare = dataclasses.replace(cell, engine=dataclasses.replace(cell.engine, options={}))
     assert not {"--gpu-layers", "--threads"} & set(launch(bare, tmp_path).argv)
@@ -227,9 +275,26 @@ def test_the_request_states_every_setting_and_waits_for_its_log():
     assert isinstance(steps[2], LogStep)
     assert steps[2].timeout_s <= 2
     body = steps[1].body
-    wanted = {"prompt": "hello", "seed": 77, "n_predict": 9, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
-              "repeat_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "ignore_eos": False, "cache_prompt": False,
-              "stream": True, "timings_per_token": True, "return_tokens": True, "xtc_probability": 0.0, "mirostat": 0, "stop": []}
+    wanted = {
+        "prompt": "hello",
+        "seed": 77,
+        "n_predict": 9,
+        "temperature": 0.8,
+        "top_k": 40,
+        "top_p": 0.95,
+        "min_p": 0.05,
+        "repeat_penalty": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+        "ignore_eos": False,
+        "cache_prompt": False,
+        "stream": True,
+        "timings_per_token": True,
+        "return_tokens": True,
+        "xtc_probability": 0.0,
+        "mirostat": 0,
+        "stop": [],
+    }
     assert wanted.items() <= body.items()
     assert body["samplers"][-1] == "temperature"
     assert steps[1].stream

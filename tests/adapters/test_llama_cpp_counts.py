@@ -61,7 +61,9 @@ def test_a_replay_that_fails_is_repeated():
     assert read_rounds(log) == (Round(4, 1, 2),)
 
 
-@pytest.mark.parametrize("log", ["", line(1, 2), line(1, 2) + END.splitlines()[0] + "\n", END + END, line(1, 2, restore=True) + END])
+@pytest.mark.parametrize(
+    "log", ["", line(1, 2), line(1, 2) + END.splitlines()[0] + "\n", END + END, line(1, 2, restore=True) + END]
+)
 def test_a_log_that_is_not_whole_tells_nothing(log):
     assert read_rounds(log) is None
 
@@ -71,7 +73,9 @@ def test_a_request_without_rounds_has_none():
 
 
 def test_drafter_time_is_the_last_total_of_each_drafter():
-    said = "I spec common_specu: statistics {:>16}: #calls(b,g,a) = 1 2 2, #gen drafts = 2, dur(b,g,a) = 0.1, {}, 0.2 ms\n"
+    said = (
+        "I spec common_specu: statistics {:>16}: #calls(b,g,a) = 1 2 2, #gen drafts = 2, dur(b,g,a) = 0.1, {}, 0.2 ms\n"
+    )
     log = said.format("draft-simple", "5.0") + said.format("ngram-simple", "1.5") + said.format("draft-simple", "9.5")
     assert drafter_seconds(log) == pytest.approx(0.011)
     assert drafter_seconds("nothing of the kind") is None
@@ -111,8 +115,18 @@ def test_foreign_totals_are_refused():
 
 
 def event(count, ids, text, ms):
-    return RawEvent(ms / 1e3, json.dumps({"content": text, "tokens": ids, "stop": False, "tokens_predicted": count,
-                                          "timings": {"predicted_ms": ms, "predicted_n": count}}))
+    return RawEvent(
+        ms / 1e3,
+        json.dumps(
+            {
+                "content": text,
+                "tokens": ids,
+                "stop": False,
+                "tokens_predicted": count,
+                "timings": {"predicted_ms": ms, "predicted_n": count},
+            }
+        ),
+    )
 
 
 def streamed(*events, predicted):
@@ -206,15 +220,18 @@ def test_the_rate_divides_by_one_token_less():
     assert rate == pytest.approx(timings["predicted_per_second"])
 
 
-@pytest.mark.parametrize(("step", "old", "new", "words"), [
-    ("request", '"draft_n_accepted":19', '"draft_n_accepted":18', "accepted"),
-    ("metrics_after", "spec_decode_num_draft_tokens_total 41", "spec_decode_num_draft_tokens_total 42", "drafted"),
-    ("metrics_after", "spec_decode_num_drafts_total 11", "spec_decode_num_drafts_total 12", "rounds"),
-    ("metrics_after", "tokens_predicted_total 32", "tokens_predicted_total 64", "output"),
-    ("request", '"cache_n":0', '"cache_n":4', "cache"),
-    ("request", '"truncated":false', '"truncated":true', "context was full"),
-    ("request", '"stop_type":"limit"', '"stop_type":"word"', "not asked for"),
-])
+@pytest.mark.parametrize(
+    ("step", "old", "new", "words"),
+    [
+        ("request", '"draft_n_accepted":19', '"draft_n_accepted":18', "accepted"),
+        ("metrics_after", "spec_decode_num_draft_tokens_total 41", "spec_decode_num_draft_tokens_total 42", "drafted"),
+        ("metrics_after", "spec_decode_num_drafts_total 11", "spec_decode_num_drafts_total 12", "rounds"),
+        ("metrics_after", "tokens_predicted_total 32", "tokens_predicted_total 64", "output"),
+        ("request", '"cache_n":0', '"cache_n":4', "cache"),
+        ("request", '"truncated":false', '"truncated":true', "context was full"),
+        ("request", '"stop_type":"limit"', '"stop_type":"word"', "not asked for"),
+    ],
+)
 def test_records_that_disagree_are_told(step, old, new, words):
     case, capture = golden("draft-t08")
     assert any(old in item.data for item in capture.steps[step].events)
@@ -226,7 +243,7 @@ def test_a_lost_round_line_is_told():
     case, capture = golden("draft-t08")
     lines = capture.log.splitlines(keepends=True)
     first = next(number for number, text in enumerate(lines) if "draft tokens" in text)
-    result = parsed(case, dataclasses.replace(capture, log="".join(lines[:first] + lines[first + 1:])))
+    result = parsed(case, dataclasses.replace(capture, log="".join(lines[:first] + lines[first + 1 :])))
     assert any("by the log's lines" in problem for problem in result.problems)
 
 
@@ -276,7 +293,9 @@ def test_changed_settings_are_seen():
     changed = with_step(capture, "request", lambda data: data.replace('"top_k":40', '"top_k":20'))
     verdicts = {item.name: item.verdict.value for item in ADAPTER.conditions(case.cell, changed)}
     assert verdicts["top_k"] == "changed"
-    order = with_step(capture, "request", lambda data: data.replace('"samplers":["penalties","dry"', '"samplers":["dry","penalties"'))
+    order = with_step(
+        capture, "request", lambda data: data.replace('"samplers":["penalties","dry"', '"samplers":["dry","penalties"')
+    )
     assert {item.name: item.verdict.value for item in ADAPTER.conditions(case.cell, order)}["samplers"] == "changed"
     other = dataclasses.replace(case.cell, engine=make_cell("x", "t", context=4096).engine)
     assert {i.name: i.verdict.value for i in ADAPTER.conditions(other, capture)}["context"] == "changed"

@@ -31,7 +31,12 @@ def settings(method, tmp_path, **how):
 
 def run_worker(*argv, flags=()):
     done = subprocess.run(
-        [sys.executable, *flags, str(WORKER), *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, *flags, str(WORKER), *argv],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -64,12 +69,18 @@ def test_arms_differ_by_the_drafter_alone(tmp_path):
     assert base["spec_type"] == "none"
     for method in (DRAFT, MTP, NGRAM):
         other = settings(method, tmp_path, draft="/m/d.gguf")
-        assert {key: other[key] for key in base if key != "spec_type"} == {key: base[key] for key in base if key != "spec_type"}
+        assert {key: other[key] for key in base if key != "spec_type"} == {
+            key: base[key] for key in base if key != "spec_type"
+        }
 
 
 def test_each_drafter_is_told_its_settings(tmp_path):
     assert settings(REJECTION, tmp_path, draft="/m/d.gguf")["draft"] == {
-        "path": "/m/d.gguf", "n_max": 4, "n_min": 0, "p_min": 0.0, "probabilistic": True,
+        "path": "/m/d.gguf",
+        "n_max": 4,
+        "n_min": 0,
+        "p_min": 0.0,
+        "probabilistic": True,
     }
     assert settings(MTP, tmp_path)["draft"]["path"] is None
     assert settings(MTP, tmp_path, mtp="/m/h.gguf")["draft"]["path"] == "/m/h.gguf"

@@ -28,11 +28,12 @@ from llama_cells import (
     with_options,
 )
 
-from adapters import llama_cpp, llama_cpp_embedded
+from adapters import _llama_memory, llama_cpp, llama_cpp_embedded
 from adapters._llama_counters import ACCEPTED, BY_POSITION, DRAFTED, PREDICTED, ROUNDS, read_deltas
 from adapters._llama_drafters import ORDER, drafters, longest_draft, spec_types
 from adapters._llama_options import METHOD_OPTIONS
 from adapters._llama_support import SPEC_CAPABILITY
+from orchestrator.demo.export import resolve
 from orchestrator.demo.gguf_format import gguf_bytes
 from orchestrator.demo.tensors import Tensor
 from orchestrator.schema.adapter import EngineIdentity, LaunchContext, ProbeOutput, Rule
@@ -329,6 +330,20 @@ def test_a_log_that_ends_early_tells_no_setting(case):
     assert all(item.effective is None for item in said)
 
 
+@pytest.mark.parametrize("case", ["mtp", "mtp-head-file", "hybrid-replay", "draft-chain"])
+def test_a_log_cut_anywhere_tells_the_same_or_nothing(case):
+    found = load_case(GOLDEN / "llama_cpp" / case)
+
+    def told(stderr):
+        said = llama_cpp.ADAPTER.session_conditions(found.cell, found.capture(stderr=stderr))
+        return {(item.name, item.effective) for item in said if item.effective is not None}
+
+    whole = told(found.stderr)
+    starts = [number for number, byte in enumerate(found.stderr) if byte == ord("\n")]
+    for cut in starts[::3]:
+        assert {item for item in told(found.stderr[: cut + 1]) if item[0] != "drafted_by_each"} <= whole
+
+
 def test_two_drafters_are_checked_one_by_one():
     found = load_case(GOLDEN / "llama_cpp" / "draft-chain")
     session = found.capture()
@@ -341,3 +356,19 @@ def test_two_drafters_are_checked_one_by_one():
     shorter = judge(DRAFT_CHAIN, session.stderr.replace("size_m=8", "size_m=6"))
     assert shorter.status is Status.UNSUPPORTED
     assert "ngram-simple drafts at most 6" in shorter.reason
+
+
+def test_what_a_drafter_keeps_in_memory_is_foreseen():
+    """A fixed table for ngram-mod; snapshots of a recurrent state for heads, and none for a draft model or n-grams."""
+    hybrid = resolve("tiny-mtp-f16.gguf")
+
+    def parts(method):
+        need = _llama_memory.need(make_cell("llama_cpp", hybrid, method, draft=hybrid))
+        return {part.what: part.size for part in need.parts}
+
+    assert parts(MOD)["n-gram table"] == 16 * 1024 * 1024
+    assert "n-gram table" not in parts(NGRAM)
+    state = parts(NONE)["recurrent state"]
+    assert parts(with_options(DRAFT, drafter="eagle3"))["recurrent snapshots"] == state * 4
+    assert parts(MTP_CHAIN)["recurrent snapshots"] == state * 2
+    assert "recurrent snapshots" not in parts(DRAFT)

@@ -14,6 +14,7 @@ from golden_cases import GOLDEN, load_case
 from lcpp_session import GREEDY, NONE, WARM, lookup, make_cell
 
 from adapters.llama_cpp_python import ADAPTER, CONFIG_FILE, WORKER
+from orchestrator.demo.export import resolve
 from orchestrator.schema.adapter import EngineIdentity, Honoured, LaunchContext, ProbeOutput, Rule, TrialSpec
 from orchestrator.schema.capture import TrialCapture
 from orchestrator.schema.cell import Method, MethodKind
@@ -278,7 +279,7 @@ def test_files_and_engines_it_cannot_use(tmp_path: Path) -> None:
 
 
 def test_the_scores_that_a_drafter_costs_are_foreseen(tmp_path: Path) -> None:
-    target = gguf(tmp_path / "m", "llama", vocab_size=1024, block_count=0)
+    target = resolve("tiny-target-f16.gguf")
     plain, drafted = (ADAPTER.memory(make_cell(target, method=method)) for method in (NONE, lookup(4)))
     assert (plain.increase, drafted.increase) == (0, 4 * 512 * 1024)
     assert drafted.total == plain.total + drafted.increase

@@ -50,8 +50,16 @@ def test_speculation_in_a_baseline():
 
 def test_all_well():
     assert judge(NONE, slot(False)) is None
-    assert judge(DRAFT, slot(True), ADDED.format("draft-simple") + "I spec common_specu: - n_max=4, n_min=0, p_min=0\n") is None
-    assert judge(NGRAM, slot(True), ADDED.format("ngram-simple") + "I spec common_specu: - size_n=2, size_m=8, min_hits=1\n") is None
+    assert (
+        judge(DRAFT, slot(True), ADDED.format("draft-simple") + "I spec common_specu: - n_max=4, n_min=0, p_min=0\n")
+        is None
+    )
+    assert (
+        judge(
+            NGRAM, slot(True), ADDED.format("ngram-simple") + "I spec common_specu: - size_n=2, size_m=8, min_hits=1\n"
+        )
+        is None
+    )
 
 
 def test_a_second_drafter_is_another_measurement():
@@ -69,17 +77,27 @@ def test_another_server_on_the_port():
     assert judge(NONE, slot(False), props={"model_path": "/m/other.gguf"}).status is Status.CONTAMINATED
 
 
-@pytest.mark.parametrize(("slots", "status"), [
-    ([], Status.FAILED), ({"error": 1}, Status.FAILED), ([None], Status.FAILED),
-    (slot(False) * 2, Status.CONTAMINATED), ([{"id": 0}], Status.UNSUPPORTED),
-])
+@pytest.mark.parametrize(
+    ("slots", "status"),
+    [
+        ([], Status.FAILED),
+        ({"error": 1}, Status.FAILED),
+        ([None], Status.FAILED),
+        (slot(False) * 2, Status.CONTAMINATED),
+        ([{"id": 0}], Status.UNSUPPORTED),
+    ],
+)
 def test_a_server_that_does_not_say(slots, status):
     assert judge(NONE, slots).status is status
 
 
-@pytest.mark.parametrize(("case", "status"), [
-    ("vocabulary-mismatch", Status.NOT_ENGAGED), ("baseline-speculates", Status.CONTAMINATED),
-])
+@pytest.mark.parametrize(
+    ("case", "status"),
+    [
+        ("vocabulary-mismatch", Status.NOT_ENGAGED),
+        ("baseline-speculates", Status.CONTAMINATED),
+    ],
+)
 @pytest.mark.parametrize("adapter", ["llama_cpp", "llama_cpp_embedded"])
 def test_real_servers(adapter, case, status):
     found = load_case(GOLDEN / adapter / case)

@@ -21,7 +21,7 @@ from orchestrator.store.outcome import exit_code, select_failed
 
 BLOCKED = dataclasses.replace(SETTINGS, order="blocked_with_canary", trials=1)
 ADAPTIVE = dataclasses.replace(SETTINGS, sessions=4, trials=1, twin=False, adaptive=Adaptive(0.02, 8))
-CONFIRM = dataclasses.replace(SETTINGS, sessions=4, trials=1, confirm_winner=True)
+CONFIRM = dataclasses.replace(SETTINGS, sessions=3, trials=1, confirm_winner=True)
 JITTER = (0.0, 0.004, -0.003, 0.002, 0.001, -0.002, 0.003, -0.001)
 """Relative changes of a process's pace, so that sessions differ as they do on a machine."""
 
@@ -201,7 +201,7 @@ def test_the_best_of_several_faster_cells_is_measured_anew_and_only_then_called_
     index, events = run(adapter, tmp_path, directory, settings=CONFIRM)
     grown = [event for event in events if isinstance(event, QueueGrew)]
     assert [sorted(set(event.queue)) for event in grown] == [sorted((BASE, DRAFT, TWIN))]
-    assert sorted(adapter.launched) == sorted([BASE, DRAFT, TWIN] * 4)
+    assert sorted(adapter.launched) == sorted([BASE, DRAFT, TWIN] * 3)
     assert [r.purpose for r in directory.records() if isinstance(r, AttemptRecord)] == ["", "confirm"]
     assert {name: state.attempt for name, state in index.cells.items()} == {BASE: 2, DRAFT: 2, NGRAM: 1, TWIN: 2}
     advice = analyse(index, directory.header).recommendations[0].by_sampling[0]

@@ -90,9 +90,7 @@ def test_an_exact_method_passes_with_both_controls(package, tmp_path):
     (planned,) = planned_checks(job, directory)
     with directory.lock():
         directory.append(
-            CheckPlanRecord(
-                planned.block, planned.base, 1, "screen", contexts, preset.per_arm, TOKENS, {}, utc_now()
-            )
+            CheckPlanRecord(planned.block, planned.base, 1, "screen", contexts, preset.per_arm, TOKENS, {}, utc_now())
         )
         run_checks(job, directory, lambda _: None, {"screen": preset})
     index = Index.build(directory.records())

@@ -49,7 +49,10 @@ pytestmark = pytest.mark.engine
 BINARY = os.environ.get("SPECMATRIX_LLAMA_SERVER")
 REQUIRED = os.environ.get("SPECMATRIX_REQUIRE_ENGINES") == "1"
 TARGET, SMALL, MULTI, FOREIGN = (
-    "tiny-target-f32.gguf", "tiny-draft-f32.gguf", "tiny-mtp-f32.gguf", "tiny-incompatible-f16.gguf",
+    "tiny-target-f32.gguf",
+    "tiny-draft-f32.gguf",
+    "tiny-mtp-f32.gguf",
+    "tiny-incompatible-f16.gguf",
 )
 TOKENS = 40
 PROMPTS = [prompt.text for prompt in load_prompts("demo-short")]
@@ -57,7 +60,9 @@ COPY, COUNT = "Copy: warm basket blue bright warm cold =>", "Count from 73 to 94
 ROUND = re.compile(r"task (\d+) \| accepted +(\d+)/ *(\d+) draft tokens( \(restore)?")
 
 
-@pytest.fixture(scope="module", params=["llama_cpp_embedded", pytest.param("llama_cpp", marks=pytest.mark.llama_server)])
+@pytest.fixture(
+    scope="module", params=["llama_cpp_embedded", pytest.param("llama_cpp", marks=pytest.mark.llama_server)]
+)
 def engine(request):
     """An adapter whose engine is on this machine."""
     if request.param == "llama_cpp_embedded":
@@ -75,7 +80,9 @@ def engine(request):
 def cell_of(engine, target, method, sampling=GREEDY, draft=None, **how):
     binary = BINARY if engine.name == "llama_cpp" else None
     draft = None if draft is None else resolve(draft)
-    return make_cell(engine.name, resolve(target), method, sampling, draft=draft, binary=binary, **{"tokens": TOKENS, **how})
+    return make_cell(
+        engine.name, resolve(target), method, sampling, draft=draft, binary=binary, **{"tokens": TOKENS, **how}
+    )
 
 
 def trials(prompts=None, seed=5):
@@ -122,8 +129,12 @@ def lines_by_round(log):
 
 
 CASES = {
-    "draft": (TARGET, DRAFT, SMALL), "rejection": (TARGET, REJECTION, SMALL), "mtp": (MULTI, MTP, None),
-    "ngram": (TARGET, NGRAM, None), "never": (TARGET, NEVER, None), "hybrid": (MULTI, DRAFT, MULTI),
+    "draft": (TARGET, DRAFT, SMALL),
+    "rejection": (TARGET, REJECTION, SMALL),
+    "mtp": (MULTI, MTP, None),
+    "ngram": (TARGET, NGRAM, None),
+    "never": (TARGET, NEVER, None),
+    "hybrid": (MULTI, DRAFT, MULTI),
 }
 
 
@@ -147,8 +158,16 @@ def check_counts(engine, cell, driven, prompts):
         assert found["output_tokens"] == len(parsed.token_ids) == growth(capture, "tokens_predicted_total")
         assert found["prompt_tokens"] == growth(capture, "prompt_tokens_total")
         assert found["cached_tokens"] == growth(capture, "prompt_tokens_cached_total") == 0
-        assert found["drafted_tokens"] == growth(capture, "spec_decode_num_draft_tokens_total") == sum(r[0] for r in rounds)
-        assert found["accepted_tokens"] == growth(capture, "spec_decode_num_accepted_tokens_total") == sum(r[1] for r in rounds)
+        assert (
+            found["drafted_tokens"]
+            == growth(capture, "spec_decode_num_draft_tokens_total")
+            == sum(r[0] for r in rounds)
+        )
+        assert (
+            found["accepted_tokens"]
+            == growth(capture, "spec_decode_num_accepted_tokens_total")
+            == sum(r[1] for r in rounds)
+        )
         assert found["verify_rounds"] == growth(capture, "spec_decode_num_drafts_total") == len(rounds)
         assert found["replay_passes"] == sum(r[2] for r in rounds)
         if "target_passes" in found:
@@ -177,7 +196,9 @@ def test_counts_equal_the_engines_own_totals_and_lines(engine, case, sampling, e
         assert not ROUND.search(driven.capture.stderr)
 
 
-@pytest.mark.parametrize(("sampling", "eos"), [(GREEDY, EosPolicy.MASK), (WARM, EosPolicy.STOP)], ids=["greedy", "t0.8"])
+@pytest.mark.parametrize(
+    ("sampling", "eos"), [(GREEDY, EosPolicy.MASK), (WARM, EosPolicy.STOP)], ids=["greedy", "t0.8"]
+)
 @pytest.mark.parametrize("case", list(MORE))
 def test_counts_of_every_other_drafter(engine, case, sampling, eos, tmp_path):
     target, method, draft = MORE[case]
@@ -204,7 +225,10 @@ def test_a_head_file_drafts_for_a_target_without_mtp_weights(engine, tmp_path):
         facts = settled_by(engine, cell, driven)
         ids = [engine.parse_trial(cell, driven.capture.trials[i]).token_ids for i in range(len(PROMPTS))]
         found[name] = (ids, [item["drafted_tokens"] for item in seen], [item["accepted_tokens"] for item in seen])
-        assert facts["mtp_used_by_runtime"].effective == {"inside": "yes, the target's own", "beside": "yes, a head file"}[name]
+        assert (
+            facts["mtp_used_by_runtime"].effective
+            == {"inside": "yes, the target's own", "beside": "yes, a head file"}[name]
+        )
         assert facts["mtp_weights_in_file"].effective == {"inside": "yes (1 block(s))", "beside": "no"}[name]
         assert facts["rollback"].effective.startswith("bounded snapshots (2 tokens")
     assert found["inside"] == found["beside"]
@@ -222,9 +246,15 @@ def test_weights_in_a_file_are_not_weights_in_use(engine, tmp_path):
         assert facts["target_quantisation"].effective == "F32"
 
 
-@pytest.mark.parametrize(("case", "mode"), [
-    ("draft", "partial"), ("ngram", "partial"), ("mtp", "bounded snapshots (2 tokens"), ("hybrid", "full checkpoint"),
-])
+@pytest.mark.parametrize(
+    ("case", "mode"),
+    [
+        ("draft", "partial"),
+        ("ngram", "partial"),
+        ("mtp", "bounded snapshots (2 tokens"),
+        ("hybrid", "full checkpoint"),
+    ],
+)
 def test_the_rollback_mode_is_recorded(engine, case, mode, tmp_path):
     target, method, draft = CASES[case]
     cell = cell_of(engine, target, method, draft=draft)
@@ -349,7 +379,9 @@ def test_settings_are_honoured(engine, tmp_path):
     verdicts = {item.name: item.verdict.value for item in engine.conditions(cell, driven.capture.trials[0])}
     verdicts.pop("system_config", None)
     assert set(verdicts.values()) == {"honoured"}
-    assert {"temperature", "seed", "samplers", "speculation", "draft_length", "context", "cache_prompt"} <= set(verdicts)
+    assert {"temperature", "seed", "samplers", "speculation", "draft_length", "context", "cache_prompt"} <= set(
+        verdicts
+    )
 
 
 def test_another_vocabulary_is_not_engaged(engine, tmp_path):
@@ -385,7 +417,7 @@ def test_the_engine_tells_what_it_is(engine, tmp_path):
     identity = engine.identify(cell.engine, outputs)
     assert identity.unavailable is None
     assert identity.facts
-    for kind, method, target in ((k, m, t) for k, (t, m, _) in CASES.items() if k != "hybrid"):
+    for kind, method, target in ((k, m, t) for k, (t, m, _) in (CASES | MORE).items() if "hybrid" not in k):
         draft = SMALL if method.kind is MethodKind.DRAFT else None
         assert engine.supports(cell_of(engine, target, method, draft=draft), identity) is None, kind
     refusal = engine.supports(cell_of(engine, TARGET, MTP), identity)

@@ -41,21 +41,19 @@ def warmups(found):
     return Counter((row.place.cell, row.place.set_index) for row in rows)
 
 
-def test_every_session_of_a_drafter_that_remembers_gets_all_its_warmups(tmp_path, monkeypatch):
+def test_a_process_tells_its_conditions_and_one_that_remembers_gets_all_its_warmups(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "settled", bool)  # warm after the first one
-    found = warmups(records(Remembering(), tmp_path))
-    assert {count for (cell, _), count in found.items() if cell == DRAFT} == {3}
-    assert {count for (cell, _), count in found.items() if cell == BASE} == {1}
-
-
-def test_another_adapter_has_no_state_to_keep(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "settled", bool)
-    assert set(warmups(records(ScriptedAdapter(), tmp_path)).values()) == {1}
-
-
-def test_conditions_of_the_process_stand_behind_those_of_the_trial(tmp_path):
-    sessions = [row for row in records(Remembering(), tmp_path) if isinstance(row, SessionRecord)]
+    found = records(Remembering(), tmp_path)
+    counts = warmups(found)
+    assert {count for (cell, _), count in counts.items() if cell == DRAFT} == {3}
+    assert {count for (cell, _), count in counts.items() if cell == BASE} == {1}
+    sessions = [row for row in found if isinstance(row, SessionRecord)]
     assert sessions
     for one in sessions:
         assert [item.name for item in one.conditions] == ["seed", "rollback"]
         assert int(one.conditions[1].effective.split()[0]) >= 3
+
+
+def test_an_adapter_that_says_neither_has_no_state_to_keep(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "settled", bool)
+    assert set(warmups(records(ScriptedAdapter(), tmp_path)).values()) == {1}

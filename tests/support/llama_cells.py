@@ -39,7 +39,9 @@ CACHE = Method("cache", MethodKind.NGRAM, 8, options={"drafter": "cache"})
 _SIMPLE = {"size_n": 2, "size_m": 8}
 DRAFT_CHAIN = Method("draft-chain", MethodKind.DRAFT, 4, "tiny", {"chain": _SIMPLE})
 MTP_CHAIN = Method("mtp-chain", MethodKind.MTP, 2, options={"chain": _SIMPLE})
-NGRAM_CHAIN = Method("ngram-chain", MethodKind.NGRAM, 8, options={"size_n": 2, "chain": {"drafter": "map-k", **_SIMPLE}})
+NGRAM_CHAIN = Method(
+    "ngram-chain", MethodKind.NGRAM, 8, options={"size_n": 2, "chain": {"drafter": "map-k", **_SIMPLE}}
+)
 SYNTHETIC = Method("synthetic", MethodKind.DRAFT, 4, "tiny", {"synthetic": True, "synth_len": 2.5})
 RATES = Method("rates", MethodKind.DRAFT, 3, "tiny", {"synthetic": True, "synth_rates": [0.9, 0.5, 0.2]})
 

@@ -74,7 +74,9 @@ class SamplingAdapter(ScriptedAdapter):
 def make_sampling_job(adapter, folder: Path, selected=(GOOD, BAD), *, again=False) -> Job:
     model_file = folder / "model.bin"
     model_file.write_bytes(b"weights")
-    (folder / "prompts.txt").write_text("The first of two prompts\nAnd here is the other one of them\n", encoding="utf-8")
+    (folder / "prompts.txt").write_text(
+        "The first of two prompts\nAnd here is the other one of them\n", encoding="utf-8"
+    )
     engine = EngineConfig("fake", "scripted")
     base = Cell(
         engine,

@@ -109,12 +109,13 @@ def test_every_setting_written_leaves_no_default_of_its_section(tmp_path: Path) 
         "phases": True,
         "adaptive": {"half_width": "1.5%", "max_sessions": 9},
         "confirm_winner": True,
+        "force_fit": True,
         "timeout": {"silence": "90s", "total": "1h", "startup": 45},
     }
     matrix = load(tmp_path, changed("run", run))
     assert matrix.run == RunSettings(
         "quick", 6, 2, 0, "random", 3, "cold", True, 90.0, 3600.0, 45.0, phases=True,
-        adaptive=Adaptive(0.015, 9), confirm_winner=True,
+        adaptive=Adaptive(0.015, 9), confirm_winner=True, force_fit=True,
     )  # fmt: skip
     assert not {path for path in matrix.defaults if path.startswith("run")}
 
@@ -144,7 +145,9 @@ def test_xtc_is_off_unless_written_and_has_no_meaning_at_temperature_zero(tmp_pa
     found = load(tmp_path, changed("sampling/warm", written)).sampling["warm"]
     assert (found.xtc_probability, found.xtc_threshold) == (0.5, 0.2)
     (fault,) = faults(tmp_path, changed("sampling/greedy", {"temperature": 0, "xtc_probability": 0.5}))
-    assert fault.startswith("sampling.greedy.xtc_probability: XTC takes the best token away, temperature 0 always takes it")
+    assert fault.startswith(
+        "sampling.greedy.xtc_probability: XTC takes the best token away, temperature 0 always takes it"
+    )
 
 
 def test_an_odd_number_of_sessions_needs_a_random_order(tmp_path: Path) -> None:
@@ -342,7 +345,10 @@ WRONG = [
     (
         "checks/greedy",
         True,
-        ['checks.greedy: unknown key "greedy"; did you mean "greedy_identity"?; allowed: greedy_identity'],
+        [
+            'checks.greedy: unknown key "greedy"; did you mean "greedy_identity"?; allowed: greedy_identity, '
+            "distribution, cross_scoring, memory_trial"
+        ],
     ),
     (
         "matrix/axes/engine",

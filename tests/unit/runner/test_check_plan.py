@@ -9,7 +9,17 @@ from orchestrator.runner import check_plan
 from orchestrator.runner.check_plan import PlannedCheck, prints_of
 from orchestrator.runner.survey import CellFate
 from orchestrator.schema.adapter import Claim, Rule
-from orchestrator.schema.cell import Cell, CheckCell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload
+from orchestrator.schema.cell import (
+    Cell,
+    CheckCell,
+    EngineConfig,
+    EosPolicy,
+    Method,
+    MethodKind,
+    ModelConfig,
+    Sampling,
+    Workload,
+)
 
 BASE = Cell(
     EngineConfig("e", "a"),
