@@ -84,10 +84,7 @@ def _checks(matrix: Matrix, blocks: tuple[Block, ...]) -> tuple[CheckCell, ...]:
     if preset is None:
         return ()
     return tuple(
-        CheckCell(cell, block.baseline, preset)
-        for block in blocks
-        for cell in block.cells
-        if not cell.sampling.greedy
+        CheckCell(cell, block.baseline, preset) for block in blocks for cell in block.cells if not cell.sampling.greedy
     )
 
 

@@ -80,7 +80,8 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
     (
         "ttft",
         "Request sent to first token-bearing event; keep-alive, role-only, progress and empty events do not "
-        "count. In MLX-LM with a draft the first token arrives after a whole draft and verify round, which it contains.",
+        "count. In MLX-LM with a draft the first token arrives after a whole draft and verify round, which it "
+        "contains.",
         _S,
         _LOW,
         _OURS,

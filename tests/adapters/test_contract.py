@@ -40,7 +40,20 @@ from orchestrator.schema.record import Phase
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = {name: importlib.import_module(f"adapters.{name}").ADAPTER for name in BUILT_IN}
 GOLDENS = [pytest.param(name, folder, id=f"{name}-{folder.name}") for name in ADAPTERS for folder in case_folders(name)]
-HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "httpx", "gguf", "safetensors", "xllamacpp", "llama_cpp", "mlx", "mlx_lm", "transformers")
+HEAVY = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "httpx",
+    "gguf",
+    "safetensors",
+    "xllamacpp",
+    "llama_cpp",
+    "mlx",
+    "mlx_lm",
+    "transformers",
+)
 every_adapter = pytest.mark.parametrize("name", list(ADAPTERS))
 every_golden = pytest.mark.parametrize(("name", "folder"), GOLDENS)
 
@@ -115,7 +128,14 @@ def test_a_capture_cut_anywhere_gives_no_other_number(name, folder, file):
 
 
 GARBAGE = [
-    "", "\n", "null\n", "[]\n", "{}\n", '{"trial": 0}\n', "\x00\xff\n", '{"trial": 0, "kind": "log", "stderr_from": 0, "stderr_to": 0}\n',
+    "",
+    "\n",
+    "null\n",
+    "[]\n",
+    "{}\n",
+    '{"trial": 0}\n',
+    "\x00\xff\n",
+    '{"trial": 0, "kind": "log", "stderr_from": 0, "stderr_to": 0}\n',
     '{"trial": 0, "step": "request", "kind": "sent", "t_s": 1.0, "body": "{}"}\n'
     '{"trial": 0, "step": "request", "kind": "event", "t_s": 1.1, "data": "data: nonsense"}\n'
     '{"trial": 0, "step": "request", "kind": "done", "t_s": 1.2, "http_status": 200, "error": null}\n'
@@ -224,18 +244,40 @@ WORDS = st.text(string.printable + "가\x00", max_size=12)
 ODD = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), WORDS, st.lists(st.integers(), max_size=2))
 ODD_CELLS = st.builds(
     Cell,
-    st.builds(EngineConfig, WORDS, WORDS, st.none() | WORDS, st.none() | WORDS, options=st.dictionaries(WORDS, ODD, max_size=2)),
+    st.builds(
+        EngineConfig,
+        WORDS,
+        WORDS,
+        st.none() | WORDS,
+        st.none() | WORDS,
+        options=st.dictionaries(WORDS, ODD, max_size=2),
+    ),
     st.builds(ModelConfig, WORDS, WORDS, drafts=st.dictionaries(WORDS, WORDS, max_size=2), mtp=st.none() | WORDS),
     st.builds(
-        Method, WORDS, st.sampled_from(list(MethodKind)), st.none() | st.integers(), st.none() | WORDS,
+        Method,
+        WORDS,
+        st.sampled_from(list(MethodKind)),
+        st.none() | st.integers(),
+        st.none() | WORDS,
         st.dictionaries(st.sampled_from(["acceptance", "p_min", "n_min", "size_n", "x"]), ODD, max_size=3),
     ),
     st.builds(
-        Sampling, WORDS, st.floats(), st.integers(), st.integers(), st.floats(), st.floats(), st.floats(), st.floats(), st.floats()
+        Sampling,
+        WORDS,
+        st.floats(),
+        st.integers(),
+        st.integers(),
+        st.floats(),
+        st.floats(),
+        st.floats(),
+        st.floats(),
+        st.floats(),
     ),
     st.builds(Workload, WORDS, WORDS, st.integers(), st.sampled_from(list(EosPolicy))),
 )
-IDENTITIES = st.sampled_from([EngineIdentity(), EngineIdentity(unavailable="gone"), EngineIdentity(capabilities=frozenset({"--x"}))])
+IDENTITIES = st.sampled_from(
+    [EngineIdentity(), EngineIdentity(unavailable="gone"), EngineIdentity(capabilities=frozenset({"--x"}))]
+)
 
 
 @every_adapter

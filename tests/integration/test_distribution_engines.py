@@ -1,6 +1,6 @@
 """Distribution checks on real engines, end to end through the runner, at a reduced size.
 
-400 generations after each of two contexts on llama.cpp, 200 after one on MLX-LM with a coarser control: sizes for a
+400 generations after each of two contexts on llama.cpp, 300 after one on MLX-LM with a coarser control: sizes for a
 test run. The checks at full size are committed under ``docs/evidence`` with the command that made them.
 """
 
@@ -41,7 +41,7 @@ ENGINES = {
     "mlx_lm": (
         {"adapter": "mlx_lm", "python": sys.executable, "options": {"dtype": "float32"}},
         {"target": "demo:tiny-target-f32", "drafts": {"small": "demo:tiny-draft-f32"}},
-        Preset("screen", 200, 1, 0.5),
+        Preset("screen", 300, 1, 0.5),
     ),
 }
 CONTEXTS = {"sum-1": 10, "code-1": 11}

@@ -13,7 +13,9 @@ GB = 10**9
 
 
 def need(size: int, *unknown: str) -> MemoryNeed:
-    return MemoryNeed((MemoryPart("weights", size, "header"), MemoryPart("buffers", GB, "rule", estimate=True)), unknown)
+    return MemoryNeed(
+        (MemoryPart("weights", size, "header"), MemoryPart("buffers", GB, "rule", estimate=True)), unknown
+    )
 
 
 @pytest.mark.parametrize(
