@@ -10,4 +10,4 @@ ruff check .
 ruff format --check .
 mypy
 lint-imports --no-logo 2>/dev/null || lint-imports
-exec pytest "$@"
+exec pytest -n 2 --dist loadfile "$@"
