@@ -1,7 +1,8 @@
 """Distribution checks on real engines, end to end through the runner, at a reduced size.
 
 400 generations after each of two contexts on llama.cpp, 300 after one on MLX-LM with a coarser control: sizes for a
-test run. The checks at full size are committed under ``docs/evidence`` with the command that made them.
+test run. MLX-LM takes many minutes on a CPU and runs only where SPECMATRIX_LONG_TESTS is set; it has not been seen
+to end yet. The checks at full size are committed under ``docs/evidence`` with the command that made them.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def make_job(package, folder):
 
 @pytest.mark.parametrize("package", list(ENGINES))
 def test_an_exact_method_passes_with_both_controls(package, tmp_path):
+    if package == "mlx_lm" and not os.environ.get("SPECMATRIX_LONG_TESTS"):
+        pytest.skip("takes many minutes on a CPU: set SPECMATRIX_LONG_TESTS=1")
     if importlib.util.find_spec(package) is None:
         if REQUIRED:
             pytest.fail(f"{package} is not installed")

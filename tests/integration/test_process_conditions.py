@@ -33,7 +33,7 @@ class Remembering(ScriptedAdapter):
 def records(adapter, folder):
     directory = make_run(folder)
     execute(make_job(adapter, folder, settings=PLAIN, without=(NGRAM,)), directory, lambda _: None)
-    return directory.records()
+    return list(directory.records())
 
 
 def warmups(found):

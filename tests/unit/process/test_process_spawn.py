@@ -285,7 +285,11 @@ def test_no_engine_outlives_us(start: Start, tmp_path: Path, ready: str, end: st
     root = str(Path(__file__).parents[3])
     script = OWNER.format(ready=ready, end=end)
     owner = start(sys.executable, "-c", script, str(tmp_path / "inner"), env={"PYTHONPATH": root})
-    engine = psutil.Process(int(owner.next_line(LONG_S).data))
+    pid = int(owner.next_line(LONG_S).data)
+    try:
+        engine = psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return  # it is gone already, faster than we could look
     owner.wait(LONG_S)
     _until_dead(engine)
 
