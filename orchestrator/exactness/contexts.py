@@ -19,7 +19,7 @@ CANDIDATES = 12
 PILOT = 50
 """Generations of the baseline after each candidate."""
 NATS = (1.0, 3.0)
-"""Entropy wanted of at least one compared token (``METHOD``)."""
+"""Entropy wanted of at least one compared token (docs/methodology)."""
 _NODE = 10
 """Pilot generations behind a prefix below which nothing is estimated there."""
 

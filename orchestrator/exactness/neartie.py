@@ -9,7 +9,7 @@ from enum import StrEnum
 from orchestrator.schema.result import Divergence
 
 ASSUMED_JITTER_NAT = 0.1
-"""Used, and called an assumption, where single-vs-batched jitter was not measured for the engine (``METHOD``)."""
+"""Used, and called an assumption, where single-vs-batched jitter was not measured for the engine (docs/methodology)."""
 
 
 Top = tuple[tuple[int, float], ...]

@@ -13,7 +13,7 @@ Tokens = tuple[int, ...]
 Arms = tuple[tuple[Tokens, ...], tuple[Tokens, ...]]
 
 MIN_PER_ARM = 200
-"""Prefixes that fewer sequences of either arm reach have no test of their own (``METHOD``)."""
+"""Prefixes that fewer sequences of either arm reach have no test of their own (docs/methodology)."""
 MIN_EXPECTED = 5.0
 DEPTH = 3
 """Tokens compared: beyond them the sequences are spread too thinly to add evidence."""

@@ -31,7 +31,7 @@ _RANK = {Validity.VALID: 0, Validity.INCONCLUSIVE: 1, Validity.INVALID: 2}
 RESOLUTION = 1.10
 """Above this half-width (a factor) "no detectable difference" advises nothing: a tenth of the wait would go unseen."""
 MIN_SESSIONS = 3
-"""Below it there is a range and no interval (``METHOD``)."""
+"""Below it there is a range and no interval (docs/methodology)."""
 
 
 def coverage(cells: Sequence[CellFinding]) -> tuple[tuple[Status, tuple[str, ...]], ...]:

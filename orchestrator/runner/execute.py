@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 MIN_SETS = 4
-"""Complete sets below which no adaptive attempt stops (``METHOD``; :mod:`orchestrator.stats.stopping` says so too)."""
+"""Complete sets below which no adaptive attempt stops (docs/methodology, and :mod:`orchestrator.stats.stopping`)."""
 
 
 @dataclass(frozen=True, slots=True)

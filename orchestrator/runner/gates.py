@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.schema.record import TrialRecord
 
 SWAP_LIMIT_BYTES = 500_000_000
-"""Growth of swap over a session from which it counts as measured under memory pressure (``platform/macos``)."""
+"""Growth of swap over a session from which it counts as measured under memory pressure (docs/memory)."""
 
 STALL_LIMIT = 0.05
 """Share of a trial in which all tasks waited for memory, from which its times are not the engine's."""
@@ -74,7 +74,7 @@ def judge_memory(memory: Iterable[Observation], wait_s: float | None) -> Judgeme
 
 
 def engagement(adapter: Adapter, cell: Cell, trials: Sequence[TrialRecord]) -> Engagement:
-    """Whether the drafter worked, over the measured trials of one session (``METHOD``, Engagement)."""
+    """Whether the drafter worked, over the measured trials of one session (docs/methodology, Engagement)."""
     if cell.method.kind is MethodKind.NONE:
         return Engagement.OFF
     drafted, silent = 0, 0

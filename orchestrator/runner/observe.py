@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SOURCE = "events:arrivals"
 RATE_TOLERANCE = 0.05
-"""Our decode rate against the engine's, relative (``METRICS``, Invariants)."""
+"""Our decode rate against the engine's, relative (docs/methodology, Figures)."""
 STAMP_JITTER_S = 0.002
 """What a stamp of ours may be late by on a loaded machine: below that two clocks do not disagree."""
 FROM_GAPS = frozenset({"decode_time", "decode_rate", "tpot", "burst_gap_p50", "burst_gap_p95"})

@@ -1,4 +1,4 @@
-"""When a session is warm: three warm-up trials in a row agree (``METHOD``, Warm-up)."""
+"""When a session is warm: three warm-up trials in a row agree (docs/methodology, Warm-up)."""
 
 from __future__ import annotations
 

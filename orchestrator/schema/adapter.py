@@ -37,7 +37,7 @@ class Verified(StrEnum):
 
 
 class Rule(StrEnum):
-    """Acceptance rules (``METHOD``, Exactness)."""
+    """Acceptance rules (docs/methodology, Exactness)."""
 
     NONE = "none"
     GREEDY_MATCH = "greedy match"

@@ -25,7 +25,7 @@ class MethodKind(StrEnum):
 
 
 class EosPolicy(StrEnum):
-    """What happens at end of text: stop there, emit it and go on, or forbid the token (``findings``: not the same)."""
+    """What happens at end of text: stop there, emit it and go on, or forbid the token (three different texts)."""
 
     STOP = "stop"
     CONTINUE = "continue"

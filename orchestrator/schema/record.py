@@ -33,7 +33,7 @@ class Phase(StrEnum):
 
 
 class Engagement(StrEnum):
-    """Whether the speculation that a cell asks for really took place (``METHOD``, Engagement)."""
+    """Whether the speculation that a cell asks for really took place (docs/methodology, Engagement)."""
 
     OFF = "off"
     ENGAGED = "engaged"

@@ -1,4 +1,4 @@
-"""A cell against its own baseline in one metric, with the words of ``METHOD`` and the reasons for them."""
+"""A cell against its own baseline in one metric, with the words of docs/methodology and the reasons for them."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def bootstrap_ratio(
 ) -> Estimate | None:
     """The hierarchical percentile bootstrap, sessions first and prompts within each: a check, not the interval.
 
-    With 3 to 8 sessions it covers less than it says (82 to 92.5 % for 95 %, ``METHOD``), which is why the t
+    With 3 to 8 sessions it covers less than it says (82 to 92.5 % for 95 %, docs/methodology), which is why the t
     interval is the one that decides.
 
     Returns:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MARGIN = 0.02
-"""Token counts whose ratio lies within 1/1.02 and 1.02 are one length (``METHOD``, natural length)."""
+"""Token counts whose ratio lies within 1/1.02 and 1.02 are one length (docs/methodology, natural length)."""
 REFUSAL = "not comparable: length"
 
 

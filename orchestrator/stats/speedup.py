@@ -127,7 +127,7 @@ def decompose(
     Raises:
         ValueError: a number out of its range.
 
-    Source: Leviathan et al. (2023), Theorem 3.8 and its i.i.d. expectation; the identity is ``METHOD``'s.
+    Source: Leviathan et al. (2023), Theorem 3.8 and its i.i.d. expectation; the identity is in docs/methodology.
     """
     if speedup <= 0 or tokens_per_pass <= 0 or mean_draft_length < 0:
         raise ValueError(f"no speed-up model for {speedup=}, {tokens_per_pass=}, {mean_draft_length=}")
@@ -193,7 +193,7 @@ def best_measured(ratios: Mapping[int, Estimate]) -> tuple[int, bool] | None:
 
     Returns:
         ``None`` for an empty sweep. The best of a sweep is partly luck: it is called best only after a fresh
-        measurement (``METHOD``), whatever the second value says.
+        measurement (docs/methodology), whatever the second value says.
     """
     if not ratios:
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIN_SESSIONS = 3
-"""Below this there is a range and no interval (``METHOD``)."""
+"""Below this there is a range and no interval (docs/methodology)."""
 NO_SPREAD_LOG = 1e-9
 """A standard deviation of session means below this (a billionth) is no noise that a clock could show."""
 _WIDEST_LOG = 200.0
