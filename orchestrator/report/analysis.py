@@ -26,7 +26,7 @@ from orchestrator.report.measures import (
 )
 from orchestrator.report.verdicts import coverage, recommend, validity
 from orchestrator.schema.cell import Role
-from orchestrator.schema.metrics import VOCABULARY
+from orchestrator.schema.metrics import VOCABULARY, Unit
 from orchestrator.schema.record import CONFIRM, RunHeader
 from orchestrator.schema.result import Comparison, Group, Outcome
 from orchestrator.schema.status import STATUS_RULES
@@ -150,7 +150,7 @@ def _comparisons(state: CellState, pair: _Pair, floors: Floors, index: Index) ->
             pair.base.frame(metric),
             better=VOCABULARY[metric].better,
             noise_floor=floor.half_width if floor is not None else None,
-            refused=refused or length or doubt or _moved(pair, metric),
+            refused=refused or length or doubt or _moved(pair, metric) or _differs_from_itself(floor, metric),
         )
     return found
 
@@ -162,6 +162,13 @@ def _refusal(state: CellState, index: Index) -> str:
         if one is not None and not STATUS_RULES[one.status].ranked and one.attempt == state.attempt:
             return f"{one.id} is {STATUS_RULES[one.status].word}" + (f": {one.reason}" if one.reason else "")
     return ""
+
+
+def _differs_from_itself(floor: NoiseFloor | None, metric: str) -> str:
+    """Why a time must not be compared where the baseline differs from its own twin; memory differs by pages only."""
+    if floor is None or not floor.inconclusive or VOCABULARY[metric].unit is Unit.BYTE:
+        return ""
+    return floor.reason
 
 
 def _moved(pair: _Pair, metric: str) -> str:

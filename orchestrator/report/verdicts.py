@@ -193,8 +193,8 @@ def _why_not(firm: Sequence[CellFinding]) -> Why:
 
 
 def _alarm(cell: CellFinding, floors: Floors) -> bool:
-    floor = floors.get((cell.state.block, cell.state.attempt or 0, cell.headline))
-    return floor is not None and floor.inconclusive
+    found = (floors.get((cell.state.block, cell.state.attempt or 0, metric)) for metric in (WAIT, cell.headline))
+    return any(floor is not None and floor.inconclusive for floor in found)
 
 
 def _point(cell: CellFinding) -> float:

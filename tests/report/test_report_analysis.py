@@ -213,6 +213,9 @@ def test_an_alarming_twin_takes_the_verdict_away(tmp_path_factory: pytest.TempPa
     found = report_of(path).analysis
     assert [part.why for one in found.recommendations for part in one.by_sampling] == [Why.A_A]
     assert [one.kind for one in found.reasons if one.effect is Validity.INCONCLUSIVE] == [ReasonKind.A_A]
+    waits = [cell.comparisons["e2e_latency"] for cell in found.cells if "e2e_latency" in cell.comparisons]
+    assert [wait.outcome for wait in waits] == [Outcome.NOT_COMPARABLE]
+    assert waits[0].reason.startswith("A/A ")
 
 
 def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> Report:
