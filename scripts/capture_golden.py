@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
+import itertools
 import json
 import re
 import sys
@@ -26,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from engine_session import EVENTS, drive  # noqa: E402  (the path is set just above)
 from golden_cases import CELL, GOLDEN, STDERR, STDOUT, TRIAL, case_folders, load_case, write_expected  # noqa: E402
+from head_files import write_dflash, write_eagle3  # noqa: E402
 from llama_cells import (  # noqa: E402
     CACHE,
     DRAFT,
@@ -45,14 +48,17 @@ from llama_cells import (  # noqa: E402
     WARM,
     make_cell,
     make_trial,
+    with_options,
 )
 from mtp_files import write_head, write_trunk  # noqa: E402
 
 from orchestrator.demo.export import resolve  # noqa: E402
 from orchestrator.registry import adapter as find_adapter  # noqa: E402
-from orchestrator.schema.cell import Cell, EosPolicy, Method, Sampling  # noqa: E402
+from orchestrator.schema.cell import Cell, EosPolicy, Method, MethodKind, Sampling  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from orchestrator.schema.adapter import Adapter, TrialSpec
 
 COUNT, KOREAN = "Count from 73 to 94:", "이야기: 낮에 새 다리가"
@@ -78,6 +84,8 @@ class Wanted:
     has_trial: bool = True
     head: bool = False
     """Whether the MTP block is taken out of the target and given as a head file."""
+    hand_made: Callable[[Path, Mapping[int, int]], Path] | None = None
+    """Writes the head that drafts what the baseline of the same prompt said after the same token before."""
 
 
 T, D, M, B = "tiny-target-f16.gguf", "tiny-draft-f16.gguf", "tiny-mtp-f16.gguf", "tiny-incompatible-f16.gguf"
@@ -99,6 +107,13 @@ CASES: dict[str, Wanted] = {
     "ngram-map-k4v": Wanted(T, MAP_K4V, prompt=COPY),
     "ngram-mod": Wanted(T, MOD, prompt=COPY),
     "ngram-cache": Wanted(T, CACHE, prompt=COPY, tokens=160),
+    "draft-eagle3": Wanted(T, with_options(DRAFT, drafter="eagle3"), hand_made=write_eagle3),
+    "draft-dflash": Wanted(
+        T, Method("draft-k3", MethodKind.DRAFT, 3, "tiny", {"drafter": "dflash"}), hand_made=write_dflash
+    ),
+    "draft-dspark": Wanted(
+        T, with_options(DRAFT, drafter="dspark"), hand_made=functools.partial(write_dflash, markov=True)
+    ),
     "draft-chain": Wanted(T, DRAFT_CHAIN, draft=D, prompt=COPY),
     "mtp-chain": Wanted(M, MTP_CHAIN, prompt=COPY),
     "synthetic": Wanted(T, SYNTHETIC, draft=D),
@@ -151,11 +166,21 @@ def capture(adapter: Adapter, name: str, wanted: Wanted, binary: str | None) -> 
             trunk, head = write_trunk(Path(made) / "tiny-trunk-f32.gguf"), write_head(Path(made) / "tiny-head-f32.gguf")
             cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, target=str(trunk), mtp=str(head)))
             launched = cell
+        if wanted.hand_made:
+            head = wanted.hand_made(Path(made) / f"{name}.gguf", said_after(adapter))
+            cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, drafts={"tiny": str(head)}))
+            launched = cell
         drive(adapter, launched, () if trial is None else (trial,), folder)
         names = {str(target.parent): "/models", scratch: "/session", made: "/models"}
         names |= {binary: "llama-server"} if binary else {}
         write(GOLDEN / adapter.name / name, folder, cell, trial, names)
     write_expected(adapter, load_case(GOLDEN / adapter.name / name))
+
+
+def said_after(adapter: Adapter) -> dict[int, int]:
+    """Which token the captured baseline said first after each of its tokens."""
+    ids: list[int] = load_case(GOLDEN / adapter.name / "none").expected["trial"]["token_ids"]
+    return dict(reversed(list(itertools.pairwise(ids))))
 
 
 def write(case: Path, session: Path, cell: Cell, trial: TrialSpec | None, names: dict[str, str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -11,6 +13,7 @@ from collections import Counter
 
 import pytest
 from engine_session import drive
+from head_files import write_dflash, write_eagle3
 from llama_cells import (
     CACHE,
     COIN,
@@ -235,6 +238,39 @@ def test_a_head_file_drafts_for_a_target_without_mtp_weights(engine, tmp_path):
     assert sum(found["beside"][2]) > 0
 
 
+def identity_of(engine, cell, folder):
+    return engine.identify(
+        cell.engine, {one.name: run_probe(one, folder) for one in engine.probe_commands(cell.engine)}
+    )
+
+
+HEADS = {
+    "eagle3": (write_eagle3, 4),
+    "dflash": (write_dflash, 3),
+    "dspark": (functools.partial(write_dflash, markov=True), 4),
+}
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=lambda item: item.name)
+@pytest.mark.parametrize("drafter", list(HEADS))
+def test_counts_of_a_head_that_reads_the_targets_hidden_states(engine, drafter, sampling, baselines, tmp_path):
+    """A head made by hand drafts what the baseline said after the same token before; greedy tokens stay the baseline's."""
+    write, longest = HEADS[drafter]
+    plain = baselines(TARGET, GREEDY)
+    successors = {first: second for ids in reversed(plain) for first, second in reversed(list(itertools.pairwise(ids)))}
+    head = write(tmp_path / f"{drafter}.gguf", successors)
+    method = dataclasses.replace(DRAFT, n_max=longest, options={"drafter": drafter})
+    cell = cell_of(engine, TARGET, method, sampling)
+    cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, drafts={"tiny": str(head)}))
+    assert engine.supports(cell, identity_of(engine, cell, tmp_path)) is None
+    driven = run(engine, cell, tmp_path)
+    seen = check_counts(engine, cell, driven, len(PROMPTS))
+    assert 0 < sum(item["accepted_tokens"] for item in seen) < sum(item["drafted_tokens"] for item in seen)
+    assert settled_by(engine, cell, driven)["rollback"].effective
+    if sampling is GREEDY:
+        assert tokens_of(engine, cell, driven) == plain
+
+
 def test_weights_in_a_file_are_not_weights_in_use(engine, tmp_path):
     for name, method, used in (("off", NONE, "no"), ("on", MTP, "yes, the target's own")):
         cell = cell_of(engine, MULTI, method)
@@ -413,8 +449,7 @@ def test_a_damaged_model_ends_the_engine_with_its_reason(engine, tmp_path):
 
 def test_the_engine_tells_what_it_is(engine, tmp_path):
     cell = cell_of(engine, MULTI, MTP)
-    outputs = {probe.name: run_probe(probe, tmp_path) for probe in engine.probe_commands(cell.engine)}
-    identity = engine.identify(cell.engine, outputs)
+    identity = identity_of(engine, cell, tmp_path)
     assert identity.unavailable is None
     assert identity.facts
     for kind, method, target in ((k, m, t) for k, (t, m, _) in (CASES | MORE).items() if "hybrid" not in k):
