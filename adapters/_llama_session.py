@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from adapters._gguf import GgufError, GgufHeader, read_header
 from adapters._llama_drafters import STATEFUL, drafters
+from adapters._llama_echo import startup_echo
 from orchestrator.schema.adapter import Condition, Honoured
 from orchestrator.schema.capture import SessionCapture
 from orchestrator.schema.cell import Cell, MethodKind
@@ -23,6 +24,7 @@ def session_conditions(cell: Cell, capture: SessionCapture) -> tuple[Condition, 
     """The conditions of one process; what its log or its files do not tell is ``unknown``."""
     return (
         *_model(cell),
+        *startup_echo(cell, capture.stderr),
         *_mtp(cell, capture.stderr),
         *_rollback(cell, capture.stderr),
         *_memory_of_requests(cell),

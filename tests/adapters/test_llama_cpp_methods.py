@@ -319,7 +319,8 @@ def test_the_start_of_a_real_process_tells_its_settings(adapter, case, facts):
     found = load_case(GOLDEN / adapter.name / case)
     said = {item.name: item for item in adapter.session_conditions(found.cell, found.capture())}
     told = {name: item.effective for name, item in said.items() if item.effective is not None}
-    assert told == facts
+    # the line that settles attention was left out of these captures: see test_llama_echo.py
+    assert told == {"threads": "1", "threads_batch": "1", "cache_type_k": "f16", "cache_type_v": "f16", **facts}
     assert all(item.verdict.value == "unknown" for item in said.values() if item.effective is None)
 
 

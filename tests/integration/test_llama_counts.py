@@ -280,6 +280,9 @@ def test_weights_in_a_file_are_not_weights_in_use(engine, tmp_path):
         assert facts["mtp_used_by_runtime"].effective == used
         assert facts["target_architecture"].effective == "qwen35"
         assert facts["target_quantisation"].effective == "F32"
+        assert facts["flash_attention"].effective == "on"
+        assert facts["cache_type_k"].effective == facts["cache_type_v"].effective == "f16"
+        assert facts["threads"].effective == facts["threads_batch"].effective == "1"
 
 
 @pytest.mark.parametrize(
