@@ -7,24 +7,20 @@ to end yet. The checks at full size are committed under ``docs/evidence`` with t
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import sys
 
 import pytest
-import yaml
+from matrix_job import matrix_job
 from scripted_job import make_run
 
-from orchestrator import registry
 from orchestrator.clock import utc_now
-from orchestrator.demo.export import resolve
 from orchestrator.exactness.checking import TOKENS, judge_check
 from orchestrator.exactness.distribution import Preset
-from orchestrator.matrix.expand import default_resolver, expand
-from orchestrator.matrix.load import load_matrix
 from orchestrator.runner.check_run import planned_checks, run_checks
-from orchestrator.runner.execute import Job, execute
-from orchestrator.runner.survey import Survey, survey_cells, survey_engines
+from orchestrator.runner.execute import execute
 from orchestrator.schema.record import CheckPlanRecord
 from orchestrator.schema.result import Verdict
 from orchestrator.schema.status import Status
@@ -65,15 +61,8 @@ def make_job(package, folder):
             "axes": {"engine": "engine", "model": "tiny", "method": "draft-k4", "sampling": "t0.8", "workload": "short"}
         },
     }
-    path = folder / "matrix.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    adapters = registry.adapters()
-    matrix = load_matrix(path, adapters, ("demo-short",))
-    expansion = expand(matrix, default_resolver(folder, resolve))
-    engines = survey_engines(matrix.engines.values(), adapters, folder)
-    fates = survey_cells(expansion.cells, engines, adapters, matrix.run, folder)
-    selected = frozenset(check.id for check in expansion.checks)
-    return Job(matrix, expansion, Survey(engines, fates), adapters, selected, False), preset
+    job = matrix_job(document, folder)
+    return dataclasses.replace(job, selected=frozenset(check.id for check in job.expansion.checks)), preset
 
 
 @pytest.mark.parametrize("package", list(ENGINES))
@@ -86,7 +75,7 @@ def test_an_exact_method_passes_with_both_controls(package, tmp_path):
         pytest.skip(f"{package} is not installed")
     job, preset = make_job(package, tmp_path)
     directory = make_run(tmp_path)
-    execute(Job(job.matrix, job.expansion, job.survey, job.adapters, frozenset(), False), directory, lambda _: None)
+    execute(dataclasses.replace(job, selected=frozenset()), directory, lambda _: None)
     texts = {prompt.id: prompt.text for prompt in load_prompts("demo-short")}
     chosen = list(CONTEXTS.items())[: preset.contexts]
     contexts = {f"{name}@{length}": texts[name][:length] for name, length in chosen}
