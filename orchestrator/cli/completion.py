@@ -24,12 +24,12 @@ _LINE_END_BYTES = 200
 
 
 def cells_of_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Cell ids of the run that ``--run`` names, or of the newest one."""
+    """Ids of cells and distribution checks of the run that ``--run`` names, or of the newest one."""
     return _quietly(lambda: _starting(_run_ids(_run(ctx)), incomplete))
 
 
 def cells_of_matrix(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Cell ids of the matrix, from which ``run``, ``plan`` and ``rerun`` choose; without it those of the newest run."""
+    """Ids of the matrix's cells and checks, from which ``run``, ``plan`` and ``rerun`` choose; else the newest run's."""
     found = _quietly(lambda: _starting(_matrix_ids(Path(ctx.params.get("matrix") or "matrix.yaml")), incomplete))
     return found or cells_of_run(ctx, incomplete)
 
@@ -90,7 +90,8 @@ def _run_ids(run: Path | None) -> Sequence[str]:
                 newest = line
             if journal.tell() > MOST_JOURNAL_BYTES:
                 break
-    return [row["id"] for row in json.loads(newest)["cells"]]
+    record = json.loads(newest)
+    return [row["id"] for row in (*record["cells"], *record.get("checks", ()))]
 
 
 def _matrix_ids(path: Path) -> Sequence[str]:
@@ -101,4 +102,5 @@ def _matrix_ids(path: Path) -> Sequence[str]:
     from orchestrator.matrix.expand import expand
     from orchestrator.matrix.load import load_matrix
 
-    return [cell.id for cell in expand(load_matrix(path, registry.adapters()), str).cells]
+    found = expand(load_matrix(path, registry.adapters()), str)
+    return [*(cell.id for cell in found.cells), *(check.id for check in found.checks)]

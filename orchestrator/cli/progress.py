@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from orchestrator.runner.events import (
+    BatchDone,
     CellGivenUp,
     PreciseEnough,
     QueueGrew,
@@ -83,6 +84,9 @@ class ProgressView:
             case QueueGrew():
                 self._queue += event.queue
                 self._say(f"  {event.why}: {len(event.queue)} more sessions")
+            case BatchDone():
+                left = seconds(event.spent_s / event.made * (event.wanted - event.made))
+                self._describe(f"{event.cell} · {event.arm}: {event.made} of {event.wanted} · about {left} left")
             case Said():
                 self._say(event.text)
 

@@ -16,7 +16,7 @@ from orchestrator.exactness.looks import BATCH
 from orchestrator.process.errors import LaunchError
 from orchestrator.runner.arm import ArmStopped, running_arm, seed_of
 from orchestrator.runner.check_plan import PlannedCheck, plan_checks, prints_of
-from orchestrator.runner.events import Said
+from orchestrator.runner.events import BatchDone, Said
 from orchestrator.schema.cell import CHECK_SUFFIX
 from orchestrator.schema.errors import EngineRefusal
 from orchestrator.schema.record import CheckArm, CheckEndRecord, CheckPlanRecord, CheckRecord
@@ -199,6 +199,7 @@ class _Block:
         """Batches of every context in turn until each has ``size`` generations; none in the journal is repeated."""
         begun, made = now_s(), 0
         done = _ledger(self.directory).arms(cell.id, print_, self.planned.attempt).get(arm, {})
+        wanted = sum(max(0, size - BATCH * len(done.get(context, ()))) for context in texts)
         for batch in range(-(-size // BATCH)):
             for context, text in texts.items():
                 if batch < len(done.get(context, ())):
@@ -228,6 +229,7 @@ class _Block:
                         utc_now(),
                     )
                 )
+                self.listen(BatchDone(cell.id + CHECK_SUFFIX, arm.value, made, wanted, now_s() - begun))
         if made:
             took = seconds(now_s() - begun)
             self.listen(Said(f"  {cell.id}{CHECK_SUFFIX}: {arm.value}: {made} generations in {took}"))

@@ -75,11 +75,24 @@ class QueueGrew:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchDone:
+    """Generations of a distribution check's arm are in the journal: how many of how many, in how many seconds."""
+
+    cell: str
+    arm: str
+    made: int
+    wanted: int
+    spent_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """A sentence for the person watching."""
 
     text: str
 
 
-Event = RunStarted | SessionStarted | TrialDone | SessionDone | CellGivenUp | PreciseEnough | QueueGrew | Said
+Event = (
+    RunStarted | SessionStarted | TrialDone | SessionDone | CellGivenUp | PreciseEnough | QueueGrew | BatchDone | Said
+)
 Listener = Callable[[Event], None]

@@ -67,7 +67,9 @@ def make_run(reports, name, created, ids):
     path.mkdir(parents=True)
     (path / "run.json").write_text(json.dumps({"created_utc": created}), encoding="utf-8")
     rows = [{"cells": [{"id": "older/cell"}], "kind": "matrix"}, {"text": '"kind":"matrix"' + 300 * "x"}]
-    rows.append({"cells": [{"id": one} for one in ids], "kind": "matrix"})
+    checks = [{"id": one} for one in ids if one.endswith("~check")]
+    cells = [{"id": one} for one in ids if not one.endswith("~check")]
+    rows.append({"cells": cells, "checks": checks, "kind": "matrix"})
     lines = [json.dumps(row, separators=(",", ":")) + "\n" for row in rows]
     (path / "journal.jsonl").write_text("".join(lines) + '{"torn', encoding="utf-8")
     return path
@@ -87,6 +89,15 @@ def test_show_offers_the_cells_of_the_newest_run(place):
 
 def test_show_offers_the_cells_of_the_run_that_was_named(place):
     assert complete(["show", "--run", "reports/a-older", ""], place).split() == ["old/one"]
+
+
+def test_distribution_checks_are_offered_like_cells(tmp_path):
+    make_run(tmp_path / "reports", "d", "2026-02-01T00:00:00Z", ["new/one", "new/one~check"])
+    assert complete(["show", "new"], tmp_path).split() == ["new/one", "new/one~check"]
+    text = MATRIX.replace("greedy: {temperature: 0}", "greedy: {temperature: 0.8}") + "checks: {distribution: screen}\n"
+    (tmp_path / "matrix.yaml").write_text(text, encoding="utf-8")
+    offered = complete(["run", "--only", "mlx"], tmp_path).split()
+    assert "mlx-lm/tiny/draft-k4/greedy/short~check" in offered
 
 
 def test_runs_are_offered_newest_first(place):

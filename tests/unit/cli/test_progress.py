@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from orchestrator.cli.progress import ProgressView
-from orchestrator.runner.events import CellGivenUp, RunStarted, SessionDone, TrialDone
+from orchestrator.runner.events import BatchDone, CellGivenUp, RunStarted, SessionDone, TrialDone
 from orchestrator.schema.status import Status
 from orchestrator.store.durations import expected_s
 
@@ -52,3 +52,13 @@ def test_verbose_shows_each_trial_with_the_engines_last_line():
 def test_expected_time_prefers_the_cell_then_its_engine_then_everything():
     spent = {"a/1": [1.0], "a/2": [3.0], "b/1": [10.0]}
     assert expected_s(["a/1", "a/3", "c/1"], spent) == 1.0 + 2.0 + 3.0
+
+
+def test_a_checks_generations_are_counted_on_a_terminal_alone():
+    batch = BatchDone("a/1~check", "off", 300, 2000, 30.0)
+    assert shown(batch) == ""
+    out = io.StringIO()
+    with ProgressView(Console(file=out, width=200, force_terminal=True), verbose=False) as view:
+        view(RunStarted((), 0))
+        view(batch)
+    assert "a/1~check · off: 300 of 2000 · about 2 min 50 s left" in out.getvalue()
