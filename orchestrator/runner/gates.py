@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from orchestrator.schema.adapter import Adapter
-    from orchestrator.schema.capture import TrialCapture
+    from orchestrator.schema.capture import StepCapture, TrialCapture
     from orchestrator.schema.cell import Cell
     from orchestrator.schema.observation import Observation
     from orchestrator.schema.record import TrialRecord
@@ -43,8 +44,18 @@ def judge_exchange(capture: TrialCapture) -> Judgement:
         if step.timed_out:
             return Judgement(Status.TIMEOUT, step.error or f"{step.name}: no answer in time")
         if step.error is not None:
-            return Judgement(Status.FAILED, f"{step.name}: {step.error}")
+            return Judgement(_refused_as(step) or Status.FAILED, f"{step.name}: {step.error}")
     return GOOD
+
+
+def _refused_as(step: StepCapture) -> Status | None:
+    """``UNSUPPORTED`` where a worker of ours refused the request in words, as it can before it loads a model."""
+    try:
+        said = json.loads(step.events[-1].data) if step.events else None
+    except (ValueError, RecursionError):
+        return None
+    refused = {"event": "error", "kind": "refused", "type": Status.UNSUPPORTED.value}
+    return Status.UNSUPPORTED if isinstance(said, dict) and refused.items() <= said.items() else None
 
 
 def judge_trial(cell: Cell, observations: Iterable[Observation]) -> Judgement:

@@ -18,6 +18,7 @@ from mlx_session import GREEDY, NONE, WARM, drafting, make_cell, mlx_session
 
 from adapters.mlx_lm import ADAPTER
 from orchestrator.demo.export import ensure_exported
+from orchestrator.runner.gates import judge_exchange
 from orchestrator.runner.observe import observe_trial
 from orchestrator.schema.adapter import Honoured
 from orchestrator.schema.cell import EosPolicy
@@ -322,6 +323,7 @@ def test_a_window_is_refused_where_it_would_fill_and_right_where_not(demo: Path,
         assert ADAPTER.parse_trial(cell, session.trial(PROMPTS[0])).token_ids == expected
         full = session.trial(PROMPTS[0] * 4)
         assert "fill the attention window of 64" in str(full.steps["generate"].error)
+        assert judge_exchange(full).status is Status.UNSUPPORTED
         assert ADAPTER.parse_trial(cell, session.trial(PROMPTS[0])).token_ids == expected
 
 
