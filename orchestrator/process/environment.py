@@ -15,7 +15,7 @@ from orchestrator.process.errors import LaunchError
 INHERITED: tuple[str, ...] = ("PATH", "HOME", "TMPDIR", "USER", "LANG")
 """Names taken over when set, besides every ``LC_*``."""
 
-NEVER_INHERITED: tuple[str, ...] = ("LLAMA_", "GGML_", "MLX_", "HF_", "DS4_", "OMLX_")
+NEVER_INHERITED: tuple[str, ...] = ("LLAMA_", "GGML_", "MLX_", "HF_", "DS4_", "OMLX_", "SPLASH_", "SLIPSTREAM_")
 """Prefixes of variables that configure engines: only ``Launch.env`` may set them."""
 
 REDACTED = "<redacted>"

@@ -13,13 +13,14 @@ from typing import Self
 
 from orchestrator.clock import now_s, utc_now
 from orchestrator.process import logs
+from orchestrator.process.chunks import Chunk, ChunkPump
 from orchestrator.process.environment import inherited_names, redacted_argv, redacted_env, scrubbed
 from orchestrator.process.errors import LaunchError
 from orchestrator.process.guard import Guard, register, unregister
 from orchestrator.process.ladder import DEFAULT_LADDER, StopResult, climb
 from orchestrator.process.lines import LinePump
 from orchestrator.process.tree import Family
-from orchestrator.schema.adapter import Launch, LineReady
+from orchestrator.schema.adapter import EachStep, Launch, LineReady
 from orchestrator.schema.capture import RawEvent
 
 STDOUT, STDERR, LAUNCH = "stdout.log", "stderr.log", "launch.json"
@@ -49,9 +50,13 @@ class EngineProcess:
         self._stopped: StopResult | None = None
         self._by_lines = by_lines
         self._pump: LinePump | None = None
+        self._chunks: ChunkPump | None = None
         self._guard = Guard(popen.pid)
         try:
-            if popen.stdout is not None:
+            if popen.stdout is not None and popen.stderr is not None:
+                pipes = {"stdout": (popen.stdout, self.stdout_path), "stderr": (popen.stderr, self.stderr_path)}
+                self._chunks = ChunkPump(pipes)
+            elif popen.stdout is not None:
                 self._pump = LinePump(popen.stdout, self.stdout_path)
         except BaseException:
             self._guard.dismiss()
@@ -60,27 +65,28 @@ class EngineProcess:
 
     @classmethod
     def start(cls, launch: Launch, folder: Path) -> EngineProcess:
-        """Write the launch's files and ``launch.json``, and start its command in ``folder``.
+        """Write the launch's files and ``launch.json`` into ``folder``, and start its command there or in its ``cwd``.
 
         Raises:
-            LaunchError: the command is missing or cannot be executed, or a file would land outside the folder.
+            LaunchError: the command is missing or cannot be executed, its folder to run in is missing, or a file would
+                land outside the folder.
         """
         folder = folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         _write_files(launch, folder)
         env = scrubbed(launch.env, launch.keep_env)
         _write_launch(launch, folder, None)
-        by_lines = isinstance(launch.ready, LineReady)
+        by_lines, by_chunks = isinstance(launch.ready, LineReady), isinstance(launch.ready, EachStep)
         with (folder / STDERR).open("wb") as stderr, (folder / STDOUT).open("wb") as stdout:
             started_s = now_s()
             try:
                 popen = subprocess.Popen(
                     list(launch.argv),
                     bufsize=0,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE if by_lines else stdout,
-                    stderr=stderr,
-                    cwd=folder,
+                    stdin=subprocess.DEVNULL if by_chunks else subprocess.PIPE,
+                    stdout=subprocess.PIPE if by_lines or by_chunks else stdout,
+                    stderr=subprocess.PIPE if by_chunks else stderr,
+                    cwd=_place_to_run(launch, folder),
                     env=env,
                     start_new_session=True,
                 )
@@ -169,6 +175,20 @@ class EngineProcess:
         """Why lines of standard output were lost; ``None`` when none were."""
         return self._lines().fault
 
+    def next_chunk(self, timeout_s: float) -> Chunk | None:
+        """The next piece of either stream (``EachStep`` only); ``None`` when none came in time or both have ended."""
+        return self._pieces().next(timeout_s)
+
+    @property
+    def chunks_ended(self) -> bool:
+        """Whether both streams have ended and every piece was taken."""
+        return self._pieces().ended
+
+    @property
+    def chunks_fault(self) -> str | None:
+        """Why pieces of output were lost; ``None`` when none were."""
+        return self._pieces().fault
+
     def send(self, data: bytes, timeout_s: float) -> None:
         """Write to the process's stdin.
 
@@ -222,6 +242,11 @@ class EngineProcess:
             raise ValueError("standard output of a server goes straight to its file; only a worker has lines")
         return self._pump
 
+    def _pieces(self) -> ChunkPump:
+        if self._chunks is None:
+            raise ValueError("only a command that runs to its end has its output in pieces")
+        return self._chunks
+
     def _close_stdin(self) -> None:
         if self._popen.stdin is not None:
             with contextlib.suppress(OSError):
@@ -229,10 +254,21 @@ class EngineProcess:
 
     def _release(self) -> None:
         self._close_stdin()
-        if self._pump is not None:
-            self._pump.close()
+        for pump in (self._pump, self._chunks):
+            if pump is not None:
+                pump.close()
         self._guard.dismiss()
         unregister(self)
+
+
+def _place_to_run(launch: Launch, folder: Path) -> Path:
+    if launch.cwd is None:
+        return folder
+    place = Path(launch.cwd)
+    if not place.is_dir():
+        command = " ".join(redacted_argv(launch.argv))
+        raise LaunchError(f"the folder to run in is missing: {place}", command, "correct the engine's path")
+    return place
 
 
 def _write_files(launch: Launch, folder: Path) -> None:
@@ -250,7 +286,7 @@ def _write_launch(launch: Launch, folder: Path, pid: int | None) -> None:
         "argv": redacted_argv(launch.argv),
         "env": redacted_env(kept | dict(launch.env)),
         "inherited": list(inherited_names()),
-        "cwd": str(folder),
+        "cwd": launch.cwd or str(folder),
         "files": sorted(launch.files),
         "pid": pid,
         "utc": utc_now(),

@@ -8,7 +8,7 @@ from orchestrator.client.http import EngineClient
 from orchestrator.clock import now_s
 from orchestrator.process.ports import owner_is
 from orchestrator.process.worker import WorkerChannel
-from orchestrator.schema.adapter import HttpReady, HttpStep, WorkerStep
+from orchestrator.schema.adapter import CommandStep, HttpReady, HttpStep, WorkerStep
 from orchestrator.schema.capture import StepCapture
 from orchestrator.schema.errors import EngineRefusal
 from orchestrator.schema.status import Status
@@ -63,7 +63,7 @@ class Channel:
             reason = f"port {self.port} is answered by another process than the engine that was started"
             raise EngineRefusal(Status.CONTAMINATED, reason)
 
-    def make(self, step: HttpStep | WorkerStep) -> StepCapture:
+    def make(self, step: HttpStep | WorkerStep | CommandStep) -> StepCapture:
         """One exchange, within the time-outs of the matrix."""
         silence, total = self.settings.silence_timeout_s, self.settings.total_timeout_s
         if isinstance(step, HttpStep) and self.client is not None:
