@@ -16,7 +16,9 @@ import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 
+from orchestrator.demo.committed import COMMITTED
 from orchestrator.demo.manifest import MANIFEST, Entry, ManifestError, manifest_hash, manifest_text, read_manifest
+from orchestrator.demo.packaged import PACKAGED
 from orchestrator.demo.recipes import NAMES, RECIPES, Recipe
 
 #: Environment variable that replaces `default_directory`.
@@ -85,22 +87,30 @@ def ensure_exported(destination: pathlib.Path, names: Collection[str] | None = N
 
 
 def resolve(name: str) -> pathlib.Path:
-    """The path of a demo model, exported on first use.
+    """The path of a demo model, exported on first use where it is not a file already; a package's may not be there.
 
     Args:
-        name: One of `NAMES`, with or without `demo:` before it.
+        name: One of `NAMES`, of `COMMITTED` or of `PACKAGED`, with or without `demo:` before it.
 
     Raises:
         UnknownDemoNameError: There is no demo model of this name.
+        PackagedModelError: The package holds another file than the known one.
     """
-    bare = _known(name.removeprefix(REFERENCE_PREFIX))
+    bare = name.removeprefix(REFERENCE_PREFIX)
+    for model in PACKAGED:
+        if model.name == bare:
+            return model.path()
+    if bare in COMMITTED:
+        return COMMITTED[bare].absolute()
+    _known(bare)
     return ensure_exported(default_directory().absolute(), (bare,)).paths[bare]
 
 
 def _known(name: str) -> str:
     """`name` itself, if it is one of `NAMES`."""
     if name not in NAMES:
-        message = f"no demo model {name!r}; known: {', '.join(NAMES)}"
+        known = (*NAMES, *COMMITTED, *(model.name for model in PACKAGED))
+        message = f"no demo model {name!r}; known: {', '.join(known)}"
         raise UnknownDemoNameError(message)
     return name
 

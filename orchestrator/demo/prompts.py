@@ -6,7 +6,6 @@ which rewrites the two files in orchestrator/workloads/data.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import random
 import sys
@@ -74,8 +73,11 @@ SETS = {"demo-short": short_prompts, "demo-long": long_prompts}
 
 
 def as_jsonl(prompts: tuple[Prompt, ...]) -> str:
-    """`prompts` as the text of a `.jsonl` file."""
-    return "".join(json.dumps(dataclasses.asdict(prompt), ensure_ascii=False) + "\n" for prompt in prompts)
+    """`prompts` as the text of a `.jsonl` file; what these sets never have is left out."""
+    keys = ("id", "category", "language", "text", "answer")
+    return "".join(
+        json.dumps({key: getattr(prompt, key) for key in keys}, ensure_ascii=False) + "\n" for prompt in prompts
+    )
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, Literal
 
+from orchestrator.demo import mlx_hybrid
 from orchestrator.demo.gguf_models import hybrid_gguf, llama_gguf
 from orchestrator.demo.tensors import Kind, Tensor, as_kind, read_safetensors, safetensors_bytes, with_rows
 from orchestrator.demo.tokens import Vocabulary
@@ -56,9 +57,10 @@ class Recipe:
 
 
 def _mlx_files(model: Model, kind: Kind) -> dict[str, bytes]:
-    """The files of an MLX-LM model folder."""
+    """The files of a model folder for MLX-LM or mlx-vlm."""
     config = {**model.config, "torch_dtype": {"f16": "float16", "f32": "float32"}[kind]}
-    tensors = {name: as_kind(tensor, kind) for name, tensor in model.tensors.items()}
+    # What is f32 in memory would lose bits as f16: it is no trained weight, but made from one.
+    tensors = {name: as_kind(t, "f32" if t.kind == "f32" else kind) for name, t in model.tensors.items()}
     return {
         "config.json": (json.dumps(config, indent=1) + "\n").encode(),
         "model.safetensors": safetensors_bytes(tensors),
@@ -92,6 +94,20 @@ def mtp() -> Model:
     return load_model("mtp", "hybrid")
 
 
+def mtp_trunk() -> Model:
+    """The hybrid without its MTP block, as mlx-vlm loads it."""
+    model = mtp()
+    config, tensors = mlx_hybrid.trunk(model.config, model.tensors)
+    return dataclasses.replace(model, config=config, tensors=tensors)
+
+
+def mtp_drafter() -> Model:
+    """The hybrid's MTP block as a drafter of mlx-vlm's, which borrows embedding and head from the target."""
+    model = mtp()
+    config, tensors = mlx_hybrid.drafter(model.config, model.tensors)
+    return dataclasses.replace(model, config=config, tensors=tensors)
+
+
 def incompatible() -> Model:
     """The draft with its vocabulary numbered backwards: as good a model, but no draft for the target.
 
@@ -116,6 +132,10 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe("tiny-draft-f16", draft, "f16", folder=True),
     Recipe("tiny-draft-f32", draft, "f32", folder=True),
     Recipe("tiny-incompatible-f16", incompatible, "f16", folder=True),
+    Recipe("tiny-mtp-vlm-f16", mtp_trunk, "f16", folder=True),
+    Recipe("tiny-mtp-vlm-f32", mtp_trunk, "f32", folder=True),
+    Recipe("tiny-mtp-vlm-drafter-f16", mtp_drafter, "f16", folder=True),
+    Recipe("tiny-mtp-vlm-drafter-f32", mtp_drafter, "f32", folder=True),
 )
 #: Every name a reference can use.
 NAMES: tuple[str, ...] = tuple(recipe.name for recipe in RECIPES)

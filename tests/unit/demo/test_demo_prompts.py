@@ -49,7 +49,7 @@ def test_a_jsonl_file_of_the_users_is_read(tmp_path: pathlib.Path) -> None:
     ("content", "message"),
     [
         (GOOD + "{", r"mine\.jsonl:2: not JSON"),
-        ("[]", r"mine\.jsonl:1: expected an object with id, category, language, text, answer"),
+        ("[]", r"mine\.jsonl:1: expected an object with id, text \(or prompt, or messages\), category"),
         (GOOD.replace("}", ', "extra": 1}'), r":1: unknown field extra; expected id"),
         (GOOD.replace('"t"', '""'), r":1: 'text' must be a text that is not empty"),
         (GOOD.replace('"id": "a", ', ""), r":1: 'id' must be a text"),
