@@ -15,10 +15,12 @@ from adapters import (
     _llama_session,
     _llama_support,
 )
+from adapters._chat_template import gguf_template
 from adapters._llama_buffers import engine_buffers
 from adapters._llama_drafters import stateful
 from adapters._llama_memory import LlamaMemory
 from adapters._llama_options import METHOD_OPTIONS, LlamaOptions
+from adapters._token_texts import gguf_texts
 from orchestrator.schema.adapter import (
     Arrivals,
     Claim,
@@ -33,6 +35,7 @@ from orchestrator.schema.adapter import (
 )
 from orchestrator.schema.capture import SessionCapture, TrialCapture
 from orchestrator.schema.cell import Cell, MethodKind
+from orchestrator.schema.chat_template import ChatTemplate
 from orchestrator.schema.observation import Observation
 from orchestrator.schema.replay import Ranked, ReplaySpec, Width
 
@@ -49,6 +52,7 @@ class LlamaBase(LlamaMemory):
     method_options: Mapping[MethodKind, type[BaseModel]] = METHOD_OPTIONS
     always_drafts: frozenset[MethodKind] = frozenset({MethodKind.DRAFT, MethodKind.MTP})
     scoring_width: Width = Width.SINGLE
+    keeps_prompt_cache: bool = True
 
     def supports(self, cell: Cell, identity: EngineIdentity) -> Refusal | None:
         """Why the cell cannot work; reads GGUF headers."""
@@ -97,6 +101,22 @@ class LlamaBase(LlamaMemory):
     def keeps_state(self, cell: Cell) -> bool:
         """Whether a drafter of the cell remembers earlier requests of its process."""
         return stateful(cell.method)
+
+    def token_texts(self, cell: Cell, ids: tuple[int, ...]) -> Mapping[int, str]:
+        """See :func:`orchestrator.schema.adapter.token_texts`."""
+        return gguf_texts(cell.model.target, ids)
+
+    def chat_template(self, cell: Cell) -> ChatTemplate | None:
+        """See :func:`orchestrator.schema.adapter.chat_template`."""
+        return gguf_template(cell.model.target)
+
+    def prompt_id_steps(self, prompts: tuple[str, ...]) -> tuple[Step, ...]:
+        """See :class:`orchestrator.schema.adapter.TellsPromptIds`."""
+        return _llama_request.prompt_id_steps(prompts)
+
+    def parse_prompt_ids(self, capture: TrialCapture) -> tuple[tuple[int, ...], ...] | None:
+        """See :class:`orchestrator.schema.adapter.TellsPromptIds`."""
+        return _llama_request.parse_prompt_ids(capture)
 
     def replay_steps(self, cell: Cell, spec: ReplaySpec) -> tuple[Step, ...]:
         """One request of one token per place; see :mod:`adapters._llama_replay`."""

@@ -55,14 +55,14 @@ def conditions(cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
     echo = stream.final.get("generation_settings")
     if not isinstance(echo, dict) or not isinstance(asked, dict):
         return ()
-    cached = stream.timings.get("cache_n")
+    cached, cold = stream.timings.get("cache_n"), asked.get("cache_prompt") is False
     return (
         *(_echoed(name, asked[name], echo) for name in ECHOED if name in asked),
         _verdict(
             "cache_prompt",
-            "no cached tokens",
+            "no cached tokens" if cold else "cached tokens",
             f"{cached} cached tokens",
-            same=cached == 0,
+            same=(cached == 0) is cold,
             source=f"events:{REQUEST}/timings.cache_n",
         ),
         *_speculation(cell, echo, capture),

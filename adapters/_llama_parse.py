@@ -147,7 +147,7 @@ def _answer_problems(cell: Cell, stream: Stream, finish: str) -> list[str]:
     if finish == "eos" and cell.workload.eos is EosPolicy.MASK:
         problems.append("the answer ended at an end-of-text token that was to be masked")
     cached = whole(stream.timings, "cache_n")
-    if cached:
+    if cached and cell.workload.cache == "cold":
         problems.append(f"{cached} prompt tokens came from a cache although the request forbids it")
     return problems
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from orchestrator.schema.adapter import HttpStep, LogStep, Step, TrialSpec
+from orchestrator.schema.capture import TrialCapture
 from orchestrator.schema.cell import Cell, EosPolicy
 
 BEFORE, REQUEST, AFTER, SLOTS, LOG = "metrics_before", "request", "metrics_after", "slots", "log"
 READY_SLOTS, READY_PROPS = "slots", "props"
+TOKENIZE = "tokenize-"
 
 RELEASED = r"slot\s+release: .*stop processing"
 """The last line that the server writes for a request, after its timings and statistics."""
@@ -33,6 +36,34 @@ def trial_steps(cell: Cell, trial: TrialSpec) -> tuple[Step, ...]:
         HttpStep(AFTER, "GET", "/metrics"),
         HttpStep(SLOTS, "GET", "/slots"),
     )
+
+
+def prompt_id_steps(prompts: tuple[str, ...]) -> tuple[Step, ...]:
+    """``POST /tokenize`` with what ``/completion`` does to a text: special tokens are read, and those around are added.
+
+    Source: llama.cpp b11434, tools/server/server-common.cpp (``tokenize_input_prompts``).
+    """
+    body = {"add_special": True, "parse_special": True}
+    return tuple(
+        HttpStep(f"{TOKENIZE}{number}", "POST", "/tokenize", {"content": prompt, **body})
+        for number, prompt in enumerate(prompts)
+    )
+
+
+def parse_prompt_ids(capture: TrialCapture) -> tuple[tuple[int, ...], ...] | None:
+    """Token ids per prompt, in order; ``None`` where an answer is missing or of another form."""
+    found = []
+    for number in range(len(capture.steps)):
+        step = capture.step(f"{TOKENIZE}{number}")
+        try:
+            answer = json.loads(step.text) if step is not None and step.error is None else None
+        except ValueError:
+            return None
+        ids = answer.get("tokens") if isinstance(answer, dict) else None
+        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+            return None
+        found.append(tuple(ids))
+    return tuple(found) or None
 
 
 def request_body(cell: Cell, trial: TrialSpec) -> dict[str, Any]:
@@ -68,7 +99,7 @@ def request_body(cell: Cell, trial: TrialSpec) -> dict[str, Any]:
         "logit_bias": [],
         "stop": [],
         "lora": [],
-        "cache_prompt": False,
+        "cache_prompt": workload.cache != "cold",
         "return_tokens": True,
         "return_progress": False,
         "timings_per_token": True,

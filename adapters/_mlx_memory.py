@@ -73,7 +73,7 @@ def need(cell: Cell, dtype: str | None, kv_bits: int | None, kv_group_size: int)
 def _tokens(cell: Cell) -> int:
     """Cells of the cache that the longest prompt with its answer fills; the prompt's tokens are guessed."""
     try:
-        longest = max(len(prompt.text) for prompt in load_prompts(cell.workload.prompts))
+        longest = max(len(prompt.text) for prompt in load_prompts(*cell.workload.source))
     except ValueError:
         longest = 0
     wanted = -(-longest // CHARACTERS_PER_TOKEN) + cell.workload.max_tokens + (cell.method.n_max or 0) + 1

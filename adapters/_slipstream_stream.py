@@ -76,7 +76,8 @@ def read_stream(capture: TrialCapture) -> Stream:
         raise CaptureError(f"the answer to POST /v1/chat/completions is incomplete{why}")
     pieces: list[Piece] = []
     reasoning, ended = False, False
-    finish, timings, usage, metrics = "", None, None, {}
+    finish, timings, usage = "", None, None
+    metrics: Mapping[str, Any] = {}
     for event in step.events:
         body = event.data.strip().removeprefix("data:").strip()
         ended = ended or body == "[DONE]"

@@ -14,12 +14,14 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from adapters import _lcpp_support
+from adapters._chat_template import gguf_template
 from adapters._lcpp_conditions import all_conditions
 from adapters._lcpp_memory import LcppMemory
 from adapters._lcpp_observations import baseline, common, problems, speculative, word_of_end
 from adapters._lcpp_protocol import STEP, Probed, find_ready, read_done
 from adapters._lcpp_rounds import read_rounds
 from adapters._lcpp_support import LookupOptions, NoOptions, PythonOptions, engine_options, lookup_options
+from adapters._token_texts import gguf_texts
 from orchestrator.schema.adapter import (
     Adapter,
     Arrival,
@@ -42,6 +44,7 @@ from orchestrator.schema.adapter import (
 )
 from orchestrator.schema.capture import SessionCapture, TrialCapture
 from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
+from orchestrator.schema.chat_template import ChatTemplate
 from orchestrator.schema.errors import CaptureError
 from orchestrator.schema.observation import Observation
 from orchestrator.schema.status import Status
@@ -193,6 +196,14 @@ class LlamaCppPython(LcppMemory):
     def parse_session(self, cell: Cell, capture: SessionCapture) -> tuple[Observation, ...]:  # noqa: ARG002
         """Nothing: the worker says all it knows trial by trial."""
         return ()
+
+    def chat_template(self, cell: Cell) -> ChatTemplate | None:
+        """See :func:`orchestrator.schema.adapter.chat_template`."""
+        return gguf_template(cell.model.target)
+
+    def token_texts(self, cell: Cell, ids: tuple[int, ...]) -> Mapping[int, str]:
+        """See :func:`orchestrator.schema.adapter.token_texts`."""
+        return gguf_texts(cell.model.target, ids)
 
     def conditions(self, cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
         """What was asked and what the worker passed on; empty while the answer is incomplete."""

@@ -14,7 +14,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adapters import _mlx_replay
+from adapters import _mlx_replay, _worker_prompt_ids
+from adapters._chat_template import folder_template
 from adapters._mlx_conditions import all_conditions
 from adapters._mlx_memory import MlxMemory
 from adapters._mlx_model_files import refuse_files
@@ -22,6 +23,7 @@ from adapters._mlx_observations import baseline, common, problems, speculative, 
 from adapters._mlx_protocol import STEP, Done, Probed, find_ready, read_done, requested_seed
 from adapters._mlx_rounds import Round, split_rounds
 from adapters._mlx_support import claim, refuse_method, refuse_sampling
+from adapters._token_texts import folder_texts
 from orchestrator.schema.adapter import (
     Adapter,
     Arrival,
@@ -44,6 +46,7 @@ from orchestrator.schema.adapter import (
 )
 from orchestrator.schema.capture import SessionCapture, TrialCapture
 from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
+from orchestrator.schema.chat_template import ChatTemplate
 from orchestrator.schema.errors import CaptureError
 from orchestrator.schema.observation import Observation
 from orchestrator.schema.replay import Ranked, ReplaySpec, Width
@@ -234,6 +237,22 @@ class MlxLm(MlxMemory):
         options = Options.model_validate(dict(cell.engine.options))
         words = {name: str(value) for name, value in options.model_dump().items()}
         return all_conditions(cell, requested_seed(capture.steps[STEP]), done, words)
+
+    def token_texts(self, cell: Cell, ids: tuple[int, ...]) -> Mapping[int, str]:
+        """See :func:`orchestrator.schema.adapter.token_texts`."""
+        return folder_texts(cell.model.target, ids)
+
+    def chat_template(self, cell: Cell) -> ChatTemplate | None:
+        """See :func:`orchestrator.schema.adapter.chat_template`."""
+        return folder_template(cell.model.target)
+
+    def prompt_id_steps(self, prompts: tuple[str, ...]) -> tuple[Step, ...]:
+        """See :class:`orchestrator.schema.adapter.TellsPromptIds`."""
+        return _worker_prompt_ids.prompt_id_steps(prompts)
+
+    def parse_prompt_ids(self, capture: TrialCapture) -> tuple[tuple[int, ...], ...] | None:
+        """See :class:`orchestrator.schema.adapter.TellsPromptIds`."""
+        return _worker_prompt_ids.parse_prompt_ids(capture)
 
     def replay_steps(self, cell: Cell, spec: ReplaySpec) -> tuple[Step, ...]:
         """One request that ranks the whole text."""

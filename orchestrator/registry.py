@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "specmatrix.adapters"
 
-BUILT_IN: tuple[str, ...] = ("llama_cpp", "llama_cpp_embedded", "llama_cpp_python", "mlx_lm")
+BUILT_IN: tuple[str, ...] = (
+    "llama_cpp",
+    "llama_cpp_embedded",
+    "llama_cpp_python",
+    "mlx_lm",
+    "mlx_vlm",
+    "slipstream",
+    "ds4",
+    "omlx",
+    "mtplx",
+)
 """Module names under ``adapters``, in the order in which tables list them."""
 
 

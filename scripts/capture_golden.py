@@ -64,7 +64,8 @@ if TYPE_CHECKING:
 COUNT, KOREAN = "Count from 73 to 94:", "이야기: 낮에 새 다리가"
 COPY, SUM = "Copy: warm basket blue bright warm cold =>", "Sum: 18 + 9 ="
 NOISE = re.compile(
-    rb"llama_model_loader|print_info|\bload: |resolve_fused_ops: .*[Ff]used|load_tensors|chat|device_info|  - CPU|fit_"
+    rb"llama_model_loader|print_info|\bload: |resolve_fused_ops: .*[Ff]used|load_tensors|chat|device_info|  - CPU|fit_|"
+    rb"^audio_tower\."
 )
 """Start-up lines that no adapter reads, left out to keep the captures small."""
 

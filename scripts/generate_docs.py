@@ -1,10 +1,14 @@
-"""Writes the docs pages that come from code: ``python scripts/generate_docs.py`` (``--check`` only compares)."""
+"""Writes what the docs take from code: ``python scripts/generate_docs.py`` (``--check`` only compares).
+
+These are ``docs/metrics.md``, ``docs/engines.md`` and the engines table of the README, between its two marks.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +18,7 @@ from pydantic import TypeAdapter
 
 from orchestrator.registry import BUILT_IN
 from orchestrator.registry import adapter as find_adapter
-from orchestrator.schema.adapter import Adapter, EngineIdentity
+from orchestrator.schema.adapter import Adapter, EngineIdentity, Verified
 from orchestrator.schema.cell import Cell, MethodKind
 from orchestrator.schema.metrics import VOCABULARY, Scope
 from orchestrator.schema.observation import Absence
@@ -23,7 +27,49 @@ from orchestrator.schema.status import STATUS_RULES
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GOLDEN = ROOT / "tests" / "golden"
+README = ROOT / "README.md"
 PER_PROCESS = " (whole process)"
+FROM_SOURCE = "from-source"
+"""A file of this name marks a golden capture that no engine wrote."""
+
+FROM, TO = "<!-- engines: by scripts/generate_docs.py -->", "<!-- /engines -->"
+"""Between these marks the README's table stands."""
+
+EXTRAS = {
+    "llama_cpp_embedded": "llama-cpp",
+    "llama_cpp_python": "llama-cpp-python",
+    "mlx_lm": "mlx",
+    "mlx_vlm": "mlx-vlm",
+}
+"""The extra of ``pyproject.toml`` that pins an adapter's engine."""
+
+PINNED = {
+    "llama_cpp": "b11434",
+    "slipstream": "v26.10.4",
+    "ds4": "8d57664 (May 2026)",
+    "omlx": "flyto-mlx 0.7.0 (fork)",
+    "mtplx": "2.12.2",
+}
+"""Versions of engines that no extra installs: what the adapter was written and tested against."""
+
+PINNED_IDENTITY = {"slipstream": EngineIdentity(version="26.10.4", capabilities=frozenset({"residual sampling"}))}
+"""What the pinned version says of itself, where the claimed rule depends on it."""
+
+SHORT = {
+    "drafted_tokens": "drafted",
+    "accepted_tokens": "accepted",
+    "verify_rounds": "rounds",
+    "target_passes": "passes",
+    "accepted_by_position": "by position",
+    "draft_time": "draft time",
+    "draft_time" + PER_PROCESS: "draft time (whole process)",
+    "verify_time": "verify time",
+    "engine_prefill_time": "prefill time",
+    "engine_decode_rate": "decode rate",
+    "engine_peak_memory": "peak memory",
+    "engine_buffers": "buffers",
+}
+"""Figures of the engine's own that the README names; docs/engines.md has all of them."""
 
 ABSENCE_MEANING = {
     Absence.NOT_APPLICABLE: "The metric makes no sense here: a baseline has no acceptance rate.",
@@ -86,12 +132,24 @@ class Capture:
 
     cell: Cell
     expected: Mapping[str, Any]
+    real: bool = True
+    """Whether an engine wrote all of it; a case with a file ``from-source`` holds lines written after its source."""
+
+    @property
+    def as_asked(self) -> bool:
+        """Whether something was drafted where the method is one that drafts."""
+        drafted = (item["value"] for item in self.observations if item["metric"] == "drafted_tokens")
+        return self.cell.method.kind is MethodKind.NONE or any(drafted)
 
     @property
     def observations(self) -> list[Mapping[str, Any]]:
         """Of a trial and its session; none where the trial could not be read, or is not what its cell asks for."""
         trial = self.expected["trial"] or {}
         if self.expected["refusal"] is not None or trial.get("problems") or "observations" not in trial:
+            return []
+        if self.cell.method.kind is MethodKind.NONE and any(
+            item["metric"] == "drafted_tokens" and item["value"] for item in trial["observations"]
+        ):
             return []
         return [*trial["observations"], *(_of_process(item) for item in self.expected["session"])]
 
@@ -110,7 +168,9 @@ def engines_page() -> str:
         "Generated from the adapters and their golden captures by `python scripts/generate_docs.py`; do not edit.",
         "",
         "A golden capture is the unmodified output of a real run, kept in `tests/golden/` with what the adapter reads "
-        "from it. *Captures* counts them; a method with 0 was never run here. Names are those of "
+        "from it; those of an adapter verified from source only come from a stand-in written from that source, and "
+        "those counted as *from source* have log lines in them that were written so. "
+        "*Captures* counts them; a method with 0 was never run here. Names are those of "
         "[metrics](metrics.md). *Sometimes* means that a capture of the method lacks the figure: its reason then "
         "stands beside it in a run. The claimed rule is the engine's; whether it holds is measured, not claimed.",
     ]
@@ -170,7 +230,8 @@ def _told(captures: list[Capture]) -> Told:
 
 def _capture(folder: Path) -> Capture:
     cell = TypeAdapter(Cell).validate_json((folder / "cell.json").read_text(encoding="utf-8"))
-    return Capture(cell, json.loads((folder / "expected.json").read_text(encoding="utf-8")))
+    expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    return Capture(cell, expected, not (folder / FROM_SOURCE).exists() and not folder.name.startswith("source-"))
 
 
 def _declared(adapter: Adapter) -> Iterable[str]:
@@ -191,21 +252,35 @@ def _label(cell: Cell) -> str:
         "probabilistic" if options.get("acceptance") == "probabilistic" else None,
         f"chain with ngram {chain.get('drafter', 'simple')}" if isinstance(chain, Mapping) else None,
         "synthetic acceptance" if options.get("synthetic") else None,
-        "head file" if cell.model.mtp is not None else None,
+        # With ds4 a module is a file unless the drafter says otherwise, so that it tells nothing apart.
+        "head file" if (cell.model.mtp or "").endswith(".gguf") and cell.engine.adapter != "ds4" else None,
+        "drafter folder" if cell.engine.adapter == "omlx" and cell.model.mtp is not None else None,
     ]
     return ", ".join(part for part in parts if part)
 
 
 def _row(label: str, captures: list[Capture], told: Told | None, common: set[str], adapter: Adapter) -> str:
-    claims = {adapter.exactness(one.cell, EngineIdentity()) for one in captures}
-    rules = sorted({claim.rule.value + (", not exact" if claim.exact is False else "") for claim in claims})
-    cells = [label, str(len(captures)), adapter.verified.value if captures else "from source only"]
-    cells.append(" · ".join(rules) or "—")
+    written = sum(not one.real for one in captures)
+    stand_in = f" ({written} from source)" if written else ""
+    cells = [label, f"{len(captures)}{stand_in}", _verified(captures, adapter)]
+    cells.append(_rules(captures, adapter))
     if told is None:
         cells += ["—"] * 3
     else:
         cells += [_names(set(told.always) - common), _names(told.sometimes), _names(told.never)]
     return "| " + " | ".join(cells) + " |"
+
+
+def _verified(captures: Iterable[Capture], adapter: Adapter) -> str:
+    """The adapter's word, where an engine wrote at least one of the captures, and drafted in it if it should."""
+    return adapter.verified.value if any(one.real and one.as_asked for one in captures) else Verified.SOURCE.value
+
+
+def _rules(captures: Iterable[Capture], adapter: Adapter) -> str:
+    identity = PINNED_IDENTITY.get(adapter.name, EngineIdentity())
+    claims = {adapter.exactness(one.cell, identity) for one in captures}
+    rules = sorted({claim.rule.value + (", not exact" if claim.exact is False else "") for claim in claims})
+    return " · ".join(rules) or "—"
 
 
 def _names(metrics: Iterable[str]) -> str:
@@ -215,19 +290,61 @@ def _names(metrics: Iterable[str]) -> str:
 
 
 def _pinned(name: str) -> str:
-    """The last column of the README's table, where the versions are kept."""
-    row = re.search(rf"^\| `{name}` \|.*\| ([^|]+) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    return row[1] if row is not None else "none"
+    """The versions that the adapter's extra installs, or those it was written against."""
+    if name not in EXTRAS:
+        return PINNED.get(name, "none")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["optional-dependencies"][EXTRAS[name]]
+    pins = (re.match(r"([\w.-]+)(?:\[[\w,]+\])?==([\w.]+)", one) for one in wanted)
+    return ", ".join(dict.fromkeys(f"{pin[1]} {pin[2]}" for pin in pins if pin is not None))
 
 
-PAGES = {"metrics.md": metrics_page, "engines.md": engines_page}
+def readme() -> str:
+    """The README with its engines table anew: engine × method × what is reported × claimed rule × verified × pinned.
+
+    Raises:
+        ValueError: the marks are not there, once each and in order.
+    """
+    text = README.read_text(encoding="utf-8")
+    if text.count(FROM) != 1 or text.count(TO) != 1 or text.index(FROM) > text.index(TO):
+        raise ValueError(f"README.md needs {FROM} and {TO}, once each and in this order")
+    before, rest = text.split(FROM)
+    return "".join((before, FROM, "\n", _engines_table(), TO, rest.split(TO)[1]))
+
+
+def _engines_table() -> str:
+    lines = [
+        "| adapter | engine | method | it reports | claimed acceptance rule | how verified | pinned version |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in BUILT_IN:
+        adapter = find_adapter(name)
+        captures = [_capture(path.parent) for path in sorted((GOLDEN / name).glob("*/cell.json"))]
+        alike: dict[tuple[str, str, str], list[str]] = {}
+        for kind in adapter.method_options:
+            mine = [one for one in captures if one.cell.method.kind is kind]
+            how = _verified(mine, adapter)
+            alike.setdefault((_short(mine), _rules(mine, adapter), how), []).append(kind.value)
+        for told, kinds in alike.items():
+            cells = (f"`{name}`", adapter.title, ", ".join(kinds), *told, _pinned(name))
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _short(captures: list[Capture]) -> str:
+    told = _told(captures)
+    known = {*told.always, *told.sometimes}
+    return ", ".join(word for metric, word in SHORT.items() if metric in known) or "—"
+
+
+PAGES = {DOCS / "metrics.md": metrics_page, DOCS / "engines.md": engines_page, README: readme}
 
 
 def main() -> int:
     """Writes or compares every generated page; returns 1 when one is out of date."""
     stale = 0
-    for name, page in PAGES.items():
-        path, text = DOCS / name, page()
+    for path, page in PAGES.items():
+        text = page()
         if "--check" in sys.argv:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 print(f"{path.name} is out of date; run python scripts/generate_docs.py")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up and runs every check: style, types, floors, tests. Arguments go to pytest.
 # With SPECMATRIX_LLAMA_SERVER=/path/to/llama-server the tests of that engine path run too
-# (scripts/build-llama-server.sh builds one and prints its path).
+# (scripts/build-llama-server.sh builds one and prints its path), with SPECMATRIX_OMLX=/path/to/python those of oMLX
+# (scripts/build-omlx-env.sh makes an environment and prints its interpreter).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/setup.sh --dev

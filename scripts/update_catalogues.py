@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from orchestrator.exactness.groups import Mark  # noqa: E402
 from orchestrator.report.phrases import PHRASES  # noqa: E402
 from orchestrator.report.words import DOMAIN, LANGUAGES, LOCALES  # noqa: E402
-from orchestrator.schema.adapter import Honoured  # noqa: E402
+from orchestrator.schema.adapter import Honoured, Verified  # noqa: E402
 from orchestrator.schema.metrics import VOCABULARY  # noqa: E402
 from orchestrator.schema.result import Outcome  # noqa: E402
 from orchestrator.schema.status import STATUS_RULES, Validity  # noqa: E402
@@ -61,7 +61,7 @@ def messages() -> dict[Message, str]:
     for rule in STATUS_RULES.values():
         found.setdefault(rule.word, "orchestrator/schema/status.py")
         found.setdefault(rule.meaning, "orchestrator/schema/status.py")
-    for kind in (Outcome, Validity, Honoured, FlagKind, Mark):
+    for kind in (Outcome, Validity, Honoured, FlagKind, Mark, Verified):
         for member in kind:
             found.setdefault(member.value, f"enumeration {kind.__name__}")
     for phrase in PHRASES:

@@ -90,8 +90,10 @@ def answer(session: Session, line: str) -> dict[str, Any]:
         trial = request.get("trial")
         if request.get("op") == "score":
             return {"event": "done", "trial": trial, **beside("mlx_lm_scoring").score(session, request)}
+        if request.get("op") == "tokenize":
+            return {"event": "done", "trial": trial, "ids": session._prompt_ids(request)}  # noqa: SLF001
         if request.get("op") != "generate":
-            message = f"unknown op {request.get('op')!r}; this worker knows generate and score"
+            message = f"unknown op {request.get('op')!r}; this worker knows generate, score and tokenize"
             return {"event": "error", "trial": trial, "kind": "refused", "type": "protocol", "message": message}
         return {"event": "done", "trial": trial, **session.generate(request)}
     except Refused as refusal:

@@ -16,11 +16,12 @@ def main() -> None:
     """Entry point: user errors are printed without a traceback and end with status 2."""
     from orchestrator.cli.app import app  # noqa: PLC0415  (kept out of the import of the package)
     from orchestrator.schema.errors import SpecmatrixError  # noqa: PLC0415
+    from orchestrator.workloads.errors import WorkloadError  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         app(standalone_mode=True)
-    except SpecmatrixError as err:
+    except (SpecmatrixError, WorkloadError) as err:
         sys.stderr.write(f"specmatrix: {err}\n")
         sys.exit(EXIT_USAGE)
     except KeyboardInterrupt:

@@ -139,7 +139,7 @@ def report(
         Path | None, typer.Option("--output", "-o", help="The file, or the folder for several formats.")
     ] = None,
 ) -> None:
-    """Write report.html, summary.json, metrics.csv and metrics.parquet anew from a run's records."""
+    """Write report.html, summary.json, categories.csv, metrics.csv and .parquet anew from a run's records."""
     from orchestrator.cli.commands import write_reports
 
     write_reports(reports, run, language, formats or [], output)
@@ -215,6 +215,36 @@ def pin(
     from orchestrator.cli.pin import pin_engines
 
     pin_engines(matrix, reports, engines or [])
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="SRC.gguf", help="A llama GGUF file, or demo:NAME.")],
+    destination: Annotated[Path, typer.Argument(metavar="DEST", help="What to make; never overwritten.")],
+    number: Annotated[str, typer.Option("--dtype", help="f32 holds the weights exactly; f16 rounds them.")] = "f32",
+    gguf: Annotated[bool, typer.Option("--gguf", help="A GGUF file instead of a folder for MLX-LM.")] = False,
+) -> None:
+    """Write a GGUF file's weights, unquantised, as a folder that MLX-LM reads, so that two engines run one model."""
+    from orchestrator.cli.convert import convert_model
+
+    convert_model(source, destination, number, gguf=gguf)
+
+
+@app.command()
+def workloads(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A prompt set, or the path of a file of yours.", autocompletion=completion.prompt_sets),
+    ] = None,
+    prompt: Annotated[str | None, typer.Argument(help="The id of one of its prompts, to show it whole.")] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Of a file: jsonl, text, folder, spec-bench or humaneval.")
+    ] = None,
+) -> None:
+    """List the prompt sets, the prompts of one set or of a file of yours, or one prompt with its task."""
+    from orchestrator.cli.workloads import show_workloads
+
+    show_workloads(name, prompt, form)
 
 
 @app.command()

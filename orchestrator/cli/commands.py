@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cli.checks import expected_checks, print_check, print_check_fates, print_check_states
+from orchestrator.cli.grades import print_grades
 from orchestrator.cli.memory import print_memory
 from orchestrator.cli.tables import plain, status_counts, table
 from orchestrator.cli.workspace import Workspace, newest_run, open_run, open_workspace
@@ -47,12 +48,12 @@ def check_matrix(matrix: Path, reports: Path, *, strict: bool) -> int:
     """Prints each engine and each cell's fate; returns 1 under ``strict`` when a cell cannot be measured."""
     workspace = open_workspace(matrix, reports)
     console = Console()
-    console.print(_engine_table(workspace))
+    _print_engines(console, workspace)
     rows = []
     for fate in workspace.survey.fates.values():
         if fate.refusal is None:
             rows.append((fate.cell.id, "ready", fate.claim.rule.value, ""))
-        else:
+        elif workspace.survey.engines[fate.cell.engine.name].identity.unavailable is None:
             why = ". ".join(part for part in (fate.refusal.reason, fate.refusal.remedy) if part)
             rows.append((fate.cell.id, STATUS_RULES[fate.refusal.status].word, fate.claim.rule.value, why))
     console.print(table("Cells", ("cell", "fate", "acceptance rule claimed", "why"), rows))
@@ -61,8 +62,31 @@ def check_matrix(matrix: Path, reports: Path, *, strict: bool) -> int:
     for cell, reason in workspace.expansion.not_formed:
         console.print(plain(f"not formed: {cell}: {reason}"))
     refused = sum(fate.refusal is not None for fate in workspace.survey.fates.values())
-    console.print(plain(f"{len(rows) - refused} cells ready, {refused} cannot be measured here"))
+    ready = len(workspace.survey.fates) - refused
+    console.print(plain(f"{ready} cells ready, {refused} cannot be measured here"))
     return 1 if strict and refused else 0
+
+
+def _print_engines(console: Console, workspace: Workspace) -> None:
+    console.print(_engine_table(workspace))
+    for line in _not_here(workspace):
+        console.print(plain(line), soft_wrap=True)
+
+
+def _not_here(workspace: Workspace) -> list[str]:
+    """A line for each engine that is not on this machine: why, how to get it, and how many cells wait for it."""
+    from orchestrator import registry
+    from orchestrator.runner.survey import how_to_get
+
+    lines = []
+    for name, found in workspace.survey.engines.items():
+        if found.identity.unavailable is None:
+            continue
+        waiting = sum(fate.cell.engine.name == name for fate in workspace.survey.fates.values())
+        how = how_to_get(found.identity, registry.adapter(found.config.adapter))
+        cells = f"{waiting} cell{'s' * (waiting != 1)} to be measured"
+        lines.append(f"{name}: {cells}: " + "; ".join(part for part in (found.identity.unavailable, how) if part))
+    return lines
 
 
 def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str], *, new: bool) -> None:
@@ -220,6 +244,7 @@ def _print_cell(console: Console, run: Path, state: CellState) -> None:
             [(c.name, c.requested, c.effective or "unknown", c.verdict.value) for c in last.conditions],
         )
     )
+    print_grades(console, (*state.trials, *state.failed_trials))
     console.print(plain(f"argv: {_argv(run / last.folder)}"), soft_wrap=True)
     console.print(plain(f"folder: {run / last.folder}"), soft_wrap=True)
     for line in last.log_tail:
@@ -254,7 +279,7 @@ def show_engines(matrix: Path, reports: Path) -> None:
     rows += [(entry.name, "cannot be loaded", "-", "-", entry.why) for entry in broken]
     console.print(table("Adapters", ("adapter", "engine", "driven as", "methods", "how verified"), rows))
     if matrix.exists():
-        console.print(_engine_table(open_workspace(matrix, reports)))
+        _print_engines(console, open_workspace(matrix, reports))
     else:
         console.print(plain(f"{matrix}: no matrix here, so no engine was looked for; `specmatrix init` writes one"))
 
@@ -265,7 +290,7 @@ def _engine_table(workspace: Workspace) -> object:
         told = ", ".join(f"{k} {v[:12] if k == 'sha256' else v}" for k, v in found.identity.facts.items())
         pin = ", ".join(f"{key} {value}" for key, value in found.config.pin.items()) or "unpinned"
         if found.identity.unavailable is not None:
-            fate = f"{STATUS_RULES[Status.UNAVAILABLE].word}: {found.identity.unavailable}"
+            fate = f"{STATUS_RULES[Status.UNAVAILABLE].word}, see below"
         else:
             fate = found.mismatch or ("as pinned" if found.pinned else "runs unpinned")
         rows.append((name, found.config.adapter, told or "-", pin, fate))

@@ -29,7 +29,7 @@ def cells_of_run(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def cells_of_matrix(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Ids of the matrix's cells and checks, from which ``run``, ``plan`` and ``rerun`` choose; else the newest run's."""
+    """Ids of the matrix's cells and checks, of which ``run``, ``plan`` and ``rerun`` choose; else the newest run's."""
     found = _quietly(lambda: _starting(_matrix_ids(Path(ctx.params.get("matrix") or "matrix.yaml")), incomplete))
     return found or cells_of_run(ctx, incomplete)
 
@@ -41,6 +41,17 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
         known = [str(path) for path in _newest_first(_reports(ctx))]
         folder = Path(incomplete.rpartition("/")[0] or ".")
         return _starting(known, incomplete) or _starting(map(str, _newest_first(folder)), incomplete)
+
+    return _quietly(find)
+
+
+def prompt_sets(_ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of the prompt sets that come with the program."""
+
+    def find() -> list[str]:
+        from orchestrator.workloads.load import known_names
+
+        return _starting(known_names(), incomplete)
 
     return _quietly(find)
 

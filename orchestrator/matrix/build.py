@@ -80,7 +80,19 @@ def sampling(name: str, shape: SamplingShape) -> Sampling:
 
 def workload(name: str, shape: WorkloadShape) -> Workload:
     """The workload."""
-    return Workload(name, shape.prompts, shape.max_tokens, shape.eos)
+    return Workload(
+        name,
+        shape.prompts,
+        shape.max_tokens,
+        shape.eos,
+        format=shape.format,
+        template=shape.template,
+        system=shape.system,
+        thinking=shape.thinking,
+        cache=shape.cache,
+        prefix=shape.prefix,
+        trials=shape.trials,
+    )
 
 
 def run(shape: RunShape) -> RunSettings:

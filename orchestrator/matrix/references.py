@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from orchestrator.matrix import build
 from orchestrator.matrix.document import listed, suggestion
+from orchestrator.matrix.policies import POLICIES
 from orchestrator.matrix.presets import PRESETS
 from orchestrator.matrix.product import MAX_POINTS, count, exclusion_of, product, refusal
 from orchestrator.matrix.types import BASELINE_METHOD, Axes, Point
 from orchestrator.matrix.yaml_tree import Mapping, Sequence
+from orchestrator.workloads.load import is_path
 
 if TYPE_CHECKING:
     from orchestrator.matrix.document import Document, TreePath
     from orchestrator.matrix.sections import Sections
     from orchestrator.matrix.shape import AxesShape, ExcludeShape, RunShape
 
+OWN_PROMPTS = ", or a .jsonl or .txt file, or a folder, written with a slash"
 _SECTION_OF = {
     "engine": "engines",
     "model": "models",
@@ -38,6 +40,7 @@ def check_references(document: Document, sections: Sections, prompt_sets: Collec
     _check_methods(document, sections)
     _check_order(document, sections)
     _check_sampling(document, sections)
+    _check_framing(document, sections)
     if prompt_sets is not None:
         _check_prompts(document, sections, prompt_sets)
     axes_known = sections.axes is None or _check_names(document, ("matrix", "axes"), sections.axes, sections)
@@ -107,7 +110,10 @@ def _check_names(document: Document, path: TreePath, shape: AxesShape | ExcludeS
             if name not in known:
                 before = False
                 place = (*path, axis, index) if in_list else (*path, axis)
-                document.fault(place, f'{section} has no "{name}"{suggestion(name, known)}; there are: {listed(known)}')
+                built_in = tuple(POLICIES) if axis == "sampling" else ()
+                more = f"; built in: {listed(built_in)}" if built_in else ""
+                hint = suggestion(name, (*known, *built_in))
+                document.fault(place, f'{section} has no "{name}"{hint}; there are: {listed(known)}{more}')
     return before
 
 
@@ -157,14 +163,33 @@ def _check_sampling(document: Document, sections: Sections) -> None:
             document.fault(("sampling", name, "xtc_probability"), what)
 
 
+def _check_framing(document: Document, sections: Sections) -> None:
+    for name, shape in sections.workloads.items():
+        for key in ("system", "thinking"):
+            if shape.template == "raw" and getattr(shape, key) is not None:
+                what = f"{key} is of a conversation: write template: chat beside it, or take the key out"
+                document.fault(("workloads", name, key), what)
+        if shape.template == "chat" and shape.prefix is not None:
+            what = "a prefix stands before raw prompts; of a conversation write system, or take the key out"
+            document.fault(("workloads", name, "prefix"), what)
+        if shape.cache == "shared-prefix" and shape.prefix is None and shape.system is None:
+            what = "no start is shared: write prefix (or, with template chat, system) beside it"
+            document.fault(("workloads", name, "cache"), what)
+
+
 def _check_prompts(document: Document, sections: Sections, prompt_sets: Collection[str]) -> None:
     for name, shape in sections.workloads.items():
-        if is_prompt_file(shape.prompts) or shape.prompts in prompt_sets:
+        if is_prompt_file(shape.prompts):
+            continue
+        if shape.format is not None:
+            what = f'"{shape.prompts}" is no path, and sets of the program have their format; take the key out'
+            document.fault(("workloads", name, "format"), what)
+        if shape.prompts in prompt_sets:
             continue
         what = f'no prompt set "{shape.prompts}"{suggestion(shape.prompts, prompt_sets)}; there are: '
-        document.fault(("workloads", name, "prompts"), what + listed(prompt_sets) + ", or a .jsonl or .txt file")
+        document.fault(("workloads", name, "prompts"), what + listed(prompt_sets) + OWN_PROMPTS)
 
 
 def is_prompt_file(prompts: str) -> bool:
-    """Whether ``prompts`` is a path rather than the name of a set: it has a suffix, as its reader asks for."""
-    return PurePath(prompts).suffix != ""
+    """Whether ``prompts`` is a path rather than the name of a set, as its reader tells them apart."""
+    return is_path(prompts)

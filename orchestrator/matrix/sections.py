@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from orchestrator.matrix.document import Document, TreePath, described, listed, plain, suggestion
 from orchestrator.matrix.explain import NO_VALUE, validated
+from orchestrator.matrix.policies import POLICIES
 from orchestrator.matrix.shape import (
     MATRIX_VERSION,
     MODEL_KEYS,
@@ -71,17 +72,22 @@ def read_sections(document: Document) -> Sections:
         _check_name(document)
     _check_reserved(document, names)
     validated(document, ("matrix",), PlanShape)
+    axes = validated(document, ("matrix", "axes"), AxesShape) if document.node(("matrix", "axes")) else None
+    include = _items(document, "include", IncludeShape)
+    policies = _policies(names["sampling"], [*([axes] if axes is not None else []), *include.values()])
+    sampling = _entries(document, "sampling", names["sampling"], SamplingShape)
+    names["sampling"] += tuple(policies)
     return Sections(
         engines=_engines(document, names["engines"]),
         models=_models(document, names["models"], names["engines"]),
         methods=_entries(document, "methods", names["methods"], MethodShape),
-        sampling=_entries(document, "sampling", names["sampling"], SamplingShape),
+        sampling={**sampling, **policies},
         workloads=_entries(document, "workloads", names["workloads"], WorkloadShape),
         run=validated(document, ("run",), RunShape),
         host=validated(document, ("host",), HostShape),
-        axes=validated(document, ("matrix", "axes"), AxesShape) if document.node(("matrix", "axes")) else None,
+        axes=axes,
         exclude=_items(document, "exclude", ExcludeShape),
-        include=_items(document, "include", IncludeShape),
+        include=include,
         checks=validated(document, ("checks",), ChecksShape),
         report=validated(document, ("report",), ReportShape),
         names=names,
@@ -174,6 +180,12 @@ def _entries(document: Document, section: str, names: tuple[str, ...], shape: ty
     entries = [name for name in names if (section, name) != ("methods", BASELINE_METHOD)]
     found = {name: validated(document, (section, name), shape) for name in entries}
     return {name: entry for name, entry in found.items() if entry is not None}
+
+
+def _policies(own: tuple[str, ...], used: list[AxesShape]) -> dict[str, SamplingShape]:
+    """The built-in policies that the plan names and the file does not define."""
+    named = dict.fromkeys(name for one in used for name in one.sampling)
+    return {name: SamplingShape(**POLICIES[name]) for name in named if name not in own and name in POLICIES}
 
 
 def _engines(document: Document, names: tuple[str, ...]) -> dict[str, EngineShape]:

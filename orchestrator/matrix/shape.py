@@ -24,6 +24,7 @@ from orchestrator.matrix.quantities import (
 )
 from orchestrator.matrix.types import BASELINE_METHOD, CachePolicy, DistributionCheck, Environment, Language, Order
 from orchestrator.schema.cell import EosPolicy
+from orchestrator.workloads.load import Format
 
 MATRIX_VERSION = 1
 """Version of the file format.
@@ -176,7 +177,40 @@ class SamplingShape(Strict):
 class WorkloadShape(Strict):
     """What is asked, and how long the answers may be."""
 
-    prompts: Text = Field(description="Name of a prompt set, or a .jsonl or .txt file of your own.")
+    prompts: Text = Field(
+        description="Name of a prompt set (`specmatrix workloads` lists them); or a .jsonl or .txt file of your own, "
+        "or a folder of texts, written with a slash."
+    )
+    format: Format | None = Field(
+        default=None, description="Shape of your own file, where its name and its first line do not tell it."
+    )
+    template: Literal["raw", "chat"] = Field(
+        default="raw",
+        description="raw: prompts go to the model as they stand. chat: as a conversation, in the chat template of the "
+        "model's own files, rendered here so that every engine is given the same text.",
+    )
+    system: Text | None = Field(
+        default=None, description="With template chat: a system prompt, in place of one that the prompts bring."
+    )
+    thinking: bool | None = Field(
+        default=None,
+        description="With template chat: whether the model shall think first (enable_thinking); unset leaves it to the "
+        "template.",
+    )
+    cache: Literal["cold", "warm", "shared-prefix"] = Field(
+        default="cold",
+        description="cold: no request meets an earlier one's prompt cache. warm: each prompt is asked once untimed "
+        "right before it is measured. shared-prefix: prompts share their start (prefix, or system with template chat), "
+        "which an untimed request puts into the cache first. No two of these are ever compared.",
+    )
+    prefix: Text | None = Field(default=None, description="With template raw: text that stands before every prompt.")
+    trials: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        description="Measured requests per session, one prompt each, in place of the run's own number: all of a set "
+        "of tasks, for instance.",
+    )
     max_tokens: int = Field(ge=1, description="Output limit of each answer, in tokens.")
     eos: EosPolicy = Field(
         default=EosPolicy.STOP,
@@ -350,7 +384,10 @@ class MatrixShape(Strict):
         default_factory=dict, description="Ways to speculate.", json_schema_extra=_names(BASELINE_METHOD)
     )
     sampling: dict[str, SamplingShape] = Field(
-        min_length=1, description="Sampling policies.", json_schema_extra=_names()
+        default_factory=dict,
+        min_length=1,
+        description="Sampling policies, besides those that are built in: greedy, t0.6, t0.8, t1.0 and more.",
+        json_schema_extra=_names(),
     )
     workloads: dict[str, WorkloadShape] = Field(min_length=1, description="What is asked.", json_schema_extra=_names())
     run: RunShape = Field(default_factory=RunShape, description="How much is measured.")

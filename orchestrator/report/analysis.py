@@ -11,7 +11,7 @@ from orchestrator.exactness.coverage import coverage as coverage_of_faults
 from orchestrator.report import ledger
 from orchestrator.report.acceptance import decomposition_of, drafting_of, sweeps_of
 from orchestrator.report.checks import Checks, run_checks
-from orchestrator.report.findings import COMPARED, WAIT, Analysis, CellFinding
+from orchestrator.report.findings import CACHED_FIRST, COMPARED, WAIT, Analysis, CellFinding
 from orchestrator.report.measures import (
     DRAFTING,
     Arm,
@@ -24,6 +24,7 @@ from orchestrator.report.measures import (
     reached_by_both,
     summaries,
 )
+from orchestrator.report.quality import broken_answers, quality_of
 from orchestrator.report.verdicts import coverage, recommend, validity
 from orchestrator.schema.cell import Role
 from orchestrator.schema.metrics import VOCABULARY, Unit
@@ -36,12 +37,14 @@ from orchestrator.stats.noise import NoiseFloor, blocked_floor, canary, noise_fl
 from orchestrator.stats.stability import Flag, flags
 
 if TYPE_CHECKING:
+    from orchestrator.report.quality_findings import Quality
+    from orchestrator.stats.broken import Broken
     from orchestrator.store.index import Index
     from orchestrator.store.states import AttemptState, CellState
 
 Floors = dict[tuple[str, int, str], NoiseFloor]
 
-FROM_STAMPS = frozenset({"ttft", "decode_rate"})
+FROM_STAMPS = frozenset({"ttft", CACHED_FIRST, "decode_rate"})
 """Metrics that rest, like every ``time_to_n``, on stamps within an answer."""
 BLOCKED = "blocked_with_canary"
 """``AttemptState.order`` of an attempt whose cells ran one after the other, the baseline's twin last."""
@@ -122,7 +125,7 @@ def _floors(states: tuple[CellState, ...], pairs: Mapping[str, _Pair]) -> Floors
         pair = pairs[state.id]
         if pair.twin is None:
             continue
-        for metric in (*COMPARED, *reached_by_both(pair.twin, pair.base)):
+        for metric in (*COMPARED, CACHED_FIRST, *reached_by_both(pair.twin, pair.base)):
             key = (state.block, state.attempt, metric)
             if key not in floors:
                 judge = blocked_floor if pair.blocked else noise_floor
@@ -133,10 +136,11 @@ def _floors(states: tuple[CellState, ...], pairs: Mapping[str, _Pair]) -> Floors
 def _comparisons(state: CellState, pair: _Pair, floors: Floors, index: Index) -> dict[str, Comparison]:
     if not pair.cell.trials:
         return {}
-    refused = _refusal(state, index) or ledger.refusal(pair.cell.sessions, pair.base.sessions)
+    refused = _refusal(state, index) or _broken(state, pair).refusal
+    refused = refused or ledger.refusal(pair.cell.sessions, pair.base.sessions)
     comparable, sentence = _lengths(pair)
     found = {}
-    for metric in (*COMPARED, *reached_by_both(pair.cell, pair.base)):
+    for metric in (*COMPARED, CACHED_FIRST, *reached_by_both(pair.cell, pair.base)):
         if not len(pair.cell.frame(metric)):
             continue
         floor = floors.get((state.block, state.attempt or 0, metric))
@@ -169,6 +173,16 @@ def _differs_from_itself(floor: NoiseFloor | None, metric: str) -> str:
     if floor is None or not floor.inconclusive or VOCABULARY[metric].unit is Unit.BYTE:
         return ""
     return floor.reason
+
+
+def _broken(state: CellState, pair: _Pair) -> Broken:
+    return broken_answers(pair.cell, pair.base, greedy=not state.settings["sampling"]["temperature"])
+
+
+def _quality(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison], headline: str) -> Quality | None:
+    if not pair.cell.trials:
+        return None
+    return quality_of(pair.cell, pair.base, _broken(state, pair), headline, comparisons)
 
 
 def _moved(pair: _Pair, metric: str) -> str:
@@ -215,6 +229,7 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
     longest = longest_reached((pair.cell, pair.base)) if state.role is Role.SPECULATIVE else None
     drafting = drafting_of(pair.cell) if state.role is Role.SPECULATIVE else None
     placement = checks.placements.get(state.id)
+    headline = _headline(comparisons, longest)
     return CellFinding(
         state=state,
         group=placement.group if placement is not None else Group.BASELINE,
@@ -224,7 +239,7 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
         missing=absent,
         partial=partial,
         comparisons=comparisons,
-        headline=_headline(comparisons, longest),
+        headline=headline,
         longest_n=longest,
         lengths=_lengths(pair) if state.role is Role.SPECULATIVE and pair.cell.trials else None,
         totals=drafting.totals if drafting is not None else None,
@@ -240,6 +255,7 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
         stopped=pair.attempt.stopped if pair.attempt is not None else "",
         blocked=pair.blocked,
         phases=phase_times(state, pair.cell),
+        quality=_quality(state, pair, comparisons, headline),
     )
 
 

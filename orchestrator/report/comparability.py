@@ -32,9 +32,11 @@ SETTINGS_MUST_AGREE = ("environment", "reserve")
 """Of the run's settings: whether other programs ran meanwhile, and what memory was kept for them."""
 FREE_SETTINGS = frozenset({
     "engine.binary", "engine.python", "engine.pin", "engine.allow_unpinned", "model.target", "model.drafts",
-    "model.mtp", "workload.prompts",
+    "model.mtp", "workload.prompts", "workload.format",
 })  # fmt: skip
 """Where files lie and what is pinned: hashes of the files and the engine's identity say what matters."""
+SINCE_DEFAULTS: dict[str, str] = {"workload.template": "raw", "workload.cache": "cold"}
+"""Settings that older runs do not record, with the value that they had in effect."""
 FREE_MEASURING = frozenset({"sessions", "adaptive"})
 """Of the measuring settings: how many sessions there are widens an interval and moves nothing."""
 CHANGING = frozenset({"charge_percent"})
@@ -82,7 +84,7 @@ def of_runs(before: Run, after: Run) -> Conditions:
 
 def of_cells(before: CellState, after: CellState) -> Conditions:
     """What holds for one cell, apart from its baseline: settings, files, prompts, measuring, definitions, status."""
-    settings = _all(_flat("", before.settings), _flat("", after.settings))
+    settings = _all(*(SINCE_DEFAULTS | _flat("", one.settings) for one in (before, after)))
     refused = [item for item in settings if not _free(item.name, FREE_SETTINGS)]
     refused += _definitions(before, after)
     changed: list[Difference] = []

@@ -308,4 +308,4 @@ def _sides(words: Words) -> tuple[Column, ...]:
 
 
 def _pair(item: Difference, words: Words) -> tuple[CellView, ...]:
-    return tuple(CellView(clean(value, _VALUE)) for value in in_words(item, words))
+    return tuple(CellView(words.said(clean(value, _VALUE))) for value in in_words(item, words))

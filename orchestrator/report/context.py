@@ -61,7 +61,7 @@ def measured(analysis: Analysis, header: RunHeader, index: Index, words: Words) 
                 words.say("reserved: {what}", what=note) if note else "",
             )
         )
-    warm = _heat_and_power(index)
+    warm = _heat_and_power(index, words)
     if warm:
         facts.append(Fact(words.say("Heat and power"), "; ".join(warm)))
     facts.append(Fact(words.say("Again"), clean(header.command, 600), code=True))
@@ -75,7 +75,7 @@ def _sessions(settings: Mapping[str, Any]) -> str:
     return f"{settings['sessions']}–{most}" if most else str(settings["sessions"])
 
 
-def _heat_and_power(index: Index) -> tuple[str, ...]:
+def _heat_and_power(index: Index, words: Words) -> tuple[str, ...]:
     """What the machine's state at the start and end of sessions gives reason to doubt, each with how many sessions."""
     counts: Counter[str] = Counter()
     for state in index.cells.values():
@@ -83,7 +83,7 @@ def _heat_and_power(index: Index) -> tuple[str, ...]:
             start, end = session.host.get("start"), session.host.get("end")
             if isinstance(start, Mapping) and isinstance(end, Mapping):
                 counts.update(concerns(dict(start), dict(end)))
-    return tuple(f"{clean(text, 160)} ({number})" for text, number in counts.most_common(5))
+    return tuple(f"{words.said(clean(text, 160))} ({number})" for text, number in counts.most_common(5))
 
 
 def machine(host: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.report import numerals
-from orchestrator.report.divergences import divergence
+from orchestrator.report.divergences import divergence, known_of
 from orchestrator.report.findings import COMPARED, Analysis, CellFinding
 from orchestrator.report.model import (
     CellView,
@@ -28,6 +28,7 @@ from orchestrator.report.naming import (
 )
 from orchestrator.report.sentences import group_title
 from orchestrator.report.untrusted import clean, tail
+from orchestrator.report.waiting import is_waiting
 from orchestrator.report.words import Words, mark
 from orchestrator.schema.adapter import Condition
 from orchestrator.schema.cell import Role
@@ -43,7 +44,7 @@ _TONES = {Verdict.PASS: "good", Verdict.FAIL: "bad", Verdict.NOT_TESTED: "ask", 
 _ICONS = {"good": "●", "bad": "■", "ask": "○", "flat": "–"}
 
 
-def evidence(analysis: Analysis, words: Words) -> tuple[EvidenceView, ...]:
+def evidence(analysis: Analysis, index: Index, words: Words) -> tuple[EvidenceView, ...]:
     """What every measured cell's claim is, and what the checks say."""
     found = []
     for cell in analysis.cells:
@@ -55,6 +56,7 @@ def evidence(analysis: Analysis, words: Words) -> tuple[EvidenceView, ...]:
             message = mark("claimed exact") if claim.exact else mark("claimed not exact")
             who = f"{words.say(message)}: {words.said(claim.rule.value)}, {words.said(clean(claim.by))}"
         divergences = cell.identity.divergences if cell.identity is not None else ()
+        known = known_of(index, cell.state.block, cell.state.attempt)
         more = len(divergences) - SHOWN_DIVERGENCES
         found.append(
             EvidenceView(
@@ -65,7 +67,7 @@ def evidence(analysis: Analysis, words: Words) -> tuple[EvidenceView, ...]:
                 words.said(clean(cell.placement.sentence, 900)),
                 who,
                 tuple(_check(check.check, check.verdict, check.evidence, words) for check in cell.placement.checks),
-                tuple(divergence(one, words) for one in divergences[:SHOWN_DIVERGENCES]),
+                tuple(divergence(one, known, words) for one in divergences[:SHOWN_DIVERGENCES]),
                 words.count("{number} more place where answers part", "{number} more places where answers part", more)
                 if more > 0
                 else "",
@@ -101,7 +103,10 @@ def _check(name: str, verdict: Verdict, said: str, words: Words) -> CheckView:
 
 
 def troubles(analysis: Analysis, words: Words) -> tuple[tuple[TroubleView, ...], tuple[TroubleView, ...]]:
-    """Cells that failed, and cells that wait for something (an engine, a file, their turn), in order of the matrix."""
+    """Cells that failed, and cells that cannot be or wait for their turn, in order of the matrix.
+
+    Those that wait for an engine or a file are in a table of their own (:mod:`orchestrator.report.waiting`).
+    """
     failed, waiting = [], []
     for cell in analysis.cells:
         rule = STATUS_RULES[cell.state.status]
@@ -109,7 +114,7 @@ def troubles(analysis: Analysis, words: Words) -> tuple[tuple[TroubleView, ...],
             continue
         if rule.selected_by_failed:
             failed.append(_trouble(cell, words))
-        elif cell.state.role is not Role.TWIN:
+        elif cell.state.role is not Role.TWIN and not is_waiting(cell):
             waiting.append(_trouble(cell, words))
     return tuple(failed), tuple(waiting)
 
@@ -198,15 +203,21 @@ def _condition(cell: CellFinding, mine: Condition, other: Condition | None, word
     unknown = words.say("not told")
     values = (
         clean(mine.name, 80),
-        clean(mine.requested, 120),
-        clean(mine.effective, 120) if mine.effective is not None else unknown,
-        clean(other.effective, 120) if other is not None and other.effective is not None else unknown,
+        _value(mine.requested, words),
+        _value(mine.effective, words) if mine.effective is not None else unknown,
+        _value(other.effective, words) if other is not None and other.effective is not None else unknown,
         words.say(mine.verdict.value),
         words.said(clean(mine.source, 120)),
     )
     return RowView(
         "", names(cell, "engine", "method"), names(cell, "sampling", "workload"), (), tuple(map(CellView, values))
     )
+
+
+def _value(text: str, words: Words) -> str:
+    """A setting as it was told: values of one word are names and numbers, others may be sentences of ours."""
+    shown = clean(text, 120)
+    return words.said(shown) if " " in shown else shown
 
 
 def noise(analysis: Analysis, words: Words) -> TableView | None:
@@ -222,7 +233,7 @@ def noise(analysis: Analysis, words: Words) -> TableView | None:
     ]
     rows = []
     for cell in analysis.cells:
-        if cell.state.role is not Role.BASELINE:
+        if cell.state.role is not Role.BASELINE or is_waiting(cell):
             continue
         views = [_median(cell, metric, words) for metric in COMPARED[:3]]
         views += [_floor(analysis, cell, metric, words) for metric in COMPARED[:3]]

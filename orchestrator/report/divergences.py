@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from orchestrator.report.model import DivergenceView, TokenView
 from orchestrator.report.untrusted import EXCERPT, clean
 from orchestrator.report.words import Words
+from orchestrator.schema.replay import Purpose
 from orchestrator.schema.result import Divergence
+from orchestrator.schema.status import Status
 
-SHOWN_IDS = 6
+if TYPE_CHECKING:
+    from orchestrator.schema.record import ReplayRecord
+    from orchestrator.store.index import Index
+
+SHOWN_BEFORE, SHOWN_AFTER = 3, 6
+"""Tokens shown before the place where two answers part, and from it on."""
+PIECE = 24
+"""Characters shown of one token."""
+SHOWN_RANKED = 3
+SPACE = "␣"
+"""In place of a blank at the edge of a token, where it could not be seen."""
 
 
-def divergence(one: Divergence, words: Words) -> DivergenceView:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a block attempt's tokens: their texts by id, and what the baseline ranked."""
+
+    texts: Mapping[int, str]
+    replays: tuple[ReplayRecord, ...]
+
+
+def known_of(index: Index, block: str, attempt: int | None) -> Known:
+    """Texts and replays of an attempt; both empty for runs that recorded none."""
+    replays = tuple(
+        one
+        for one in index.replays
+        if (one.block, one.attempt) == (block, attempt)
+        and one.purpose is Purpose.DIVERGENCE
+        and one.status is Status.OK
+    )
+    return Known(index.texts.get((block, attempt or 0), {}), replays)
+
+
+def divergence(one: Divergence, known: Known, words: Words) -> DivergenceView:
     """The texts around the point where they part; the common beginning is found in the texts themselves."""
     common = _common(one.baseline_text, one.cell_text)
     start = max(0, common - EXCERPT // 2)
@@ -24,8 +59,9 @@ def divergence(one: Divergence, words: Words) -> DivergenceView:
         head + clean(one.baseline_text[start:common], EXCERPT),
         clean(one.baseline_text[common : common + EXCERPT], EXCERPT) or words.say("(ends here)"),
         clean(one.cell_text[common : common + EXCERPT], EXCERPT) or words.say("(ends here)"),
-        _tokens(one, words),
+        _tokens(one, known.texts, words),
         _margin(one, words),
+        _ranked(one, known, words),
     )
 
 
@@ -51,13 +87,44 @@ def _common(left: str, right: str) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
-def _tokens(one: Divergence, words: Words) -> tuple[TokenView, ...]:
-    """The ids of both answers around the place, token by token."""
+def _tokens(one: Divergence, texts: Mapping[int, str], words: Words) -> tuple[TokenView, ...]:
+    """Both answers around the place, token by token: ids, and their texts where the vocabulary was read."""
     ends = words.say("(ends here)")
 
-    def at(ids: Sequence[int], index: int) -> str:
-        return str(ids[index]) if index < len(ids) else ends if index == len(ids) else ""
+    def at(ids: Sequence[int], index: int) -> tuple[str, str]:
+        if index < len(ids):
+            # A negative number stands for an id that the engine did not tell.
+            shown = str(ids[index]) if ids[index] >= 0 else words.say("id not told")
+            return shown, piece(texts[ids[index]]) if ids[index] in texts else ""
+        return (ends if index == len(ids) else ""), ""
 
-    last = min(one.index + SHOWN_IDS, max(len(one.baseline_ids), len(one.cell_ids)) + 1)
-    rows = ((n, at(one.baseline_ids, n), at(one.cell_ids, n)) for n in range(max(0, one.index - 2), last))
-    return tuple(TokenView(str(n), off, on, off != on) for n, off, on in rows if off or on)
+    last = min(one.index + SHOWN_AFTER, max(len(one.baseline_ids), len(one.cell_ids)) + 1)
+    found = []
+    for n in range(max(0, one.index - SHOWN_BEFORE), last):
+        (off, off_text), (on, on_text) = at(one.baseline_ids, n), at(one.cell_ids, n)
+        if off or on:
+            found.append(TokenView(str(n), off, on, off != on, n == one.index, off_text, on_text))
+    return tuple(found)
+
+
+def _ranked(one: Divergence, known: Known, words: Words) -> tuple[str, ...]:
+    """The baseline's best tokens at the place, which are what the margin lies between."""
+    prefix = one.baseline_ids[: one.index]
+    for replay in known.replays:
+        for place in replay.ranked:
+            if replay.prompt_id == one.prompt_id and place.place == one.index and replay.ids[: place.place] == prefix:
+                return tuple(
+                    f"{piece(known.texts[number]) if number in known.texts else ''} {number} "
+                    f"({words.percent(math.exp(min(0.0, log)), 1)})".strip()
+                    for number, log in place.top[:SHOWN_RANKED]
+                )
+    return ()
+
+
+def piece(text: str) -> str:
+    """A token's text with what stands at its edges made visible."""
+    shown = clean(text, PIECE)
+    head = len(shown) - len(shown.lstrip(" "))
+    inner = shown.strip(" ")
+    tail = len(shown) - head - len(inner)
+    return SPACE * head + inner + SPACE * tail if inner else SPACE * len(shown)

@@ -1,7 +1,7 @@
 """A small writer of SVG for figures that a page holds many of: same input, same bytes, a fraction of a millisecond.
 
-Matplotlib takes about 70 ms a figure, which a page of a hundred cells cannot pay. It draws the figures that stand
-once per panel (:mod:`orchestrator.report.figures`); those of every block are drawn here.
+Matplotlib takes about 80 ms a figure, which a page of a hundred cells cannot pay. It draws the scatter, which stands
+once per panel (:mod:`orchestrator.report.figures`); all others are drawn here.
 """
 
 from __future__ import annotations
@@ -46,14 +46,23 @@ class Sheet:
             f'fill="var(--{colour})"{weight}>{escape(text, quote=False)}</text>'
         )
 
-    def line(self, points: Sequence[tuple[float, float]], colour: str, width: float, *, rounded: bool = False) -> None:
+    def line(
+        self,
+        points: Sequence[tuple[float, float]],
+        colour: str,
+        width: float,
+        *,
+        rounded: bool = False,
+        dashed: bool = False,
+    ) -> None:
         """A line through the points."""
         (x, y), *rest = points
-        self.path(f"M{_n(x)} {_n(y)}" + "".join(f"L{_n(a)} {_n(b)}" for a, b in rest), colour, width, rounded=rounded)
+        way = f"M{_n(x)} {_n(y)}" + "".join(f"L{_n(a)} {_n(b)}" for a, b in rest)
+        self.path(way, colour, width, rounded=rounded, dashed=dashed)
 
-    def path(self, way: str, colour: str, width: float, *, rounded: bool = False) -> None:
+    def path(self, way: str, colour: str, width: float, *, rounded: bool = False, dashed: bool = False) -> None:
         """A stroked path, as SVG writes it."""
-        cap = ' class="r"' if rounded else ""
+        cap = (' class="r"' if rounded else "") + (' stroke-dasharray="5 4"' if dashed else "")
         self._parts.append(f'<path{cap} d="{way}" fill="none" stroke="var(--{colour})" stroke-width="{_n(width)}"/>')
 
     def box(self, x: float, y: float, width: float, height: float, colour: str) -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from orchestrator.exactness.coverage import Caught
 from orchestrator.exactness.groups import Mark
+from orchestrator.report.quality_findings import Quality
 from orchestrator.schema.observation import Absence
 from orchestrator.schema.result import Comparison, Estimate, GreedyIdentity, Group, Placement, Summary
 from orchestrator.schema.status import Status, Validity
@@ -19,6 +20,8 @@ from orchestrator.store.states import CellState
 
 WAIT = "e2e_latency"
 COMPARED: tuple[str, ...] = (WAIT, "ttft", "decode_rate", "peak_unified")
+CACHED_FIRST = "ttft_cached"
+"""In place of ``ttft`` where a workload's prompts are in the engine's cache; compared like it, and never with it."""
 """Compared for every cell, besides each ``time_to_n`` that both arms reached."""
 
 
@@ -148,6 +151,8 @@ class CellFinding:
     stopped: str = ""
     blocked: bool = False
     phases: Mapping[str, Summary] = field(default_factory=dict)
+    quality: Quality | None = None
+    """Of the answers, beside the baseline's; ``None`` where nothing was measured."""
 
     @property
     def id(self) -> str:
@@ -226,6 +231,7 @@ class ReasonKind(StrEnum):
     TOO_FEW = "too few sessions"
     PROBLEMS = "broken invariants"
     UNSTABLE = "unstable"
+    BROKEN_ANSWERS = "broken answers"
     UNFINISHED = "unfinished"
 
 

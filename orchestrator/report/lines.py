@@ -146,7 +146,7 @@ def order(series: Sequence[OrderSeries], identifier: str, title: str) -> str:
     low, high = ratio_limits([value for one in series for _, value in one.points])
     x, y = linear(0, last + 1, 46, WIDTH - 14), logarithmic(low, high, 174, 8)
     for tick, text in ratio_ticks(low, high, vertical=True):
-        _across(sheet, y(tick), text, heavy=tick == 1)
+        across(sheet, y(tick), text, heavy=tick == 1)
     for one in series:
         places = [(x(position), y(value)) for position, value in one.points]
         sheet.marks(places, one.series + 1, 4.2, colour_of(one.series), 0.8)
@@ -161,7 +161,7 @@ def curves(series: Sequence[Curve], identifier: str, title: str) -> str:
     longest = max(curve.seconds[-1] for curve in series)
     x, y = linear(0, longest * 1.02, 38, WIDTH - 14), linear(0, tokens * 1.1, 202, 12)
     for tick in nice_ticks(tokens):
-        _across(sheet, y(tick), f"{tick:.0f}", left=38)
+        across(sheet, y(tick), f"{tick:.0f}", left=38)
     for curve in sorted(series, key=lambda one: one.series):
         steps = [f"M{x(0):.1f} {y(0):.1f}"]
         for now, (seconds, following) in enumerate(pairwise((*curve.seconds, math.inf)), 1):
@@ -195,7 +195,7 @@ def memory(series: Sequence[MemoryCurve], identifier: str, title: str) -> str:
     longest, top = max(seconds for seconds, _ in points), max(size for _, size in points)
     x, y = linear(0, longest * 1.02 or 1.0, 58, WIDTH - 14), linear(0, top * 1.12, 164, 8)
     for tick in nice_ticks(top):
-        _across(sheet, y(tick), units.size(tick) if tick else "0", left=58)
+        across(sheet, y(tick), units.size(tick) if tick else "0", left=58)
     for one in series:
         for session in one.sessions:
             sheet.line([(x(seconds), y(size)) for seconds, size in session], colour_of(one.series), 1.3)
@@ -224,8 +224,8 @@ def cost(rows: Sequence[CostRow], identifier: str, title: str) -> str:
     return sheet.svg(identifier, title)
 
 
-def _across(sheet: Sheet, y: float, text: str, *, left: float = 46, heavy: bool = False) -> None:
-    """A line of the grid with its number."""
+def across(sheet: Sheet, y: float, text: str, *, left: float = 46, heavy: bool = False) -> None:
+    """A horizontal line of the grid with its number."""
     sheet.line([(left, y), (WIDTH - 14, y)], "mute" if heavy else "line", 1.0 if heavy else 0.8)
     sheet.text(left - 7, y + 3.5, text, anchor="end", colour="mute", size=10)
 

@@ -79,11 +79,22 @@ def report_markdown(view: ReportView, words: Words) -> str:
     for group in view.groups:
         if group.panels:
             parts += [f"## {escape(group.title)}", escape(group.explain), *(_panel(panel) for panel in group.panels)]
+    if view.to_measure is not None:
+        parts += [f"## {escape(words.say('Not measured here'))}", table(view.to_measure)]
+    parts += _quality(view, words)
     if view.troubles or view.waiting:
         parts.append(f"## {escape(words.say('Cells without figures'))}")
         parts += [_trouble(one) for one in (*view.troubles, *view.waiting)]
     parts += [f"## {escape(words.say('What was measured'))}", _measured(view)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _quality(view: ReportView, words: Words) -> list[str]:
+    parts = [f"## {escape(words.say('The answers themselves'))}", escape(view.no_task)]
+    for one in view.quality:
+        parts.append("\n".join(f"- {escape(line)}" for line in one.said))
+        parts += [table(found) for found in (*one.tables, *one.categories)]
+    return parts if any(parts[1:]) else []
 
 
 def _answer(view: ReportView, words: Words) -> list[str]:

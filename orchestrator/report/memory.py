@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.host.fit import Verdict, fit_of
 from orchestrator.report import numerals
 from orchestrator.report.findings import Analysis, CellFinding
 from orchestrator.report.model import CellView, Column, RowView, TableView
-from orchestrator.report.naming import metric_anchor, names
+from orchestrator.report.naming import full_name, metric_anchor, names
 from orchestrator.report.sentences import group_title
 from orchestrator.report.untrusted import clean
 from orchestrator.report.words import Words
@@ -26,6 +27,7 @@ PEAK = "peak_unified"
 ENGINE = ("engine_buffers", "engine_peak_memory")
 """The engine's own figure: of its buffers, or of its allocator's peak."""
 SHOWN_PARTS = 5
+SHOWN_FORCED = 3
 
 
 def memory_tables(analysis: Analysis, index: Index, words: Words) -> tuple[TableView, ...]:
@@ -86,6 +88,30 @@ def room(index: Index, words: Words) -> str:
     return f"{memory} {words.say('Largest other programs: {names}.', names=', '.join(others))}" if others else memory
 
 
+def forced(analysis: Analysis, index: Index, words: Words) -> str:
+    """Cells that were measured by ``run.force_fit`` although they cannot fit; empty where there are none."""
+    settings = index.matrix.run_settings if index.matrix is not None else {}
+    rows = {str(row["id"]): row.get("fit") for row in index.matrix.cells} if index.matrix is not None else {}
+    found = [
+        (full_name(cell), str(fit.get("why", "")))
+        for cell in analysis.cells
+        if cell.measured and cell.state.role is not Role.TWIN and isinstance(fit := rows.get(cell.id), Mapping)
+        and fit_of(fit) == Verdict.DOES_NOT_FIT
+    ]  # fmt: skip
+    if not found or not settings.get("force_fit"):
+        return ""
+    named = ", ".join(name for name, _ in found[:SHOWN_FORCED]) + (", …" if len(found) > SHOWN_FORCED else "")
+    return words.count(
+        "{number} cell was measured although its memory does not fit by the prediction (run.force_fit): {names}. "
+        "Memory that is moved out while measuring slows what is measured. {why}",
+        "{number} cells were measured although their memory does not fit by the prediction (run.force_fit): {names}. "
+        "Memory that is moved out while measuring slows what is measured. {why}",
+        len(found),
+        names=named,
+        why=words.said(clean(found[0][1], 300)),
+    )
+
+
 def _needs(index: Index) -> Mapping[str, Mapping[str, Any]]:
     found = {}
     for row in index.matrix.cells if index.matrix is not None else ():
@@ -98,13 +124,15 @@ def _needs(index: Index) -> Mapping[str, Mapping[str, Any]]:
 def _predicted(need: Mapping[str, Any] | None, words: Words) -> CellView:
     if need is None or not need.get("parts"):
         unknown = "; ".join(map(str, (need or {}).get("unknown") or ())) or words.say("Not foreseen by this adapter.")
-        return CellView(words.say("unknown"), absent=True, why=clean(unknown, 300))
+        return CellView(words.say("unknown"), absent=True, why=words.said(clean(unknown, 300)))
     lines = []
     if need.get("increase_bytes"):
         lines.append(words.say("{size} of it by drafting", size=units.size(need["increase_bytes"])))
     if need.get("unknown"):
         lines.append(words.say("at least: part of it is unknown"))
-    return CellView(units.size(need["total_bytes"]), lines=tuple(lines), why=clean("; ".join(need["unknown"]), 300))
+    return CellView(
+        units.size(need["total_bytes"]), lines=tuple(lines), why=words.said(clean("; ".join(need["unknown"]), 300))
+    )
 
 
 def _parts(need: Mapping[str, Any] | None, words: Words) -> CellView:
@@ -112,9 +140,12 @@ def _parts(need: Mapping[str, Any] | None, words: Words) -> CellView:
     if not parts:
         return CellView("–", absent=True, why=words.say("Nothing is known of the parts."))
     told = [
-        f"{clean(part['what'], 40)} {'≈ ' if part['estimate'] else ''}{units.size(part['bytes'])}" for part in parts
+        f"{words.said(clean(part['what'], 40))} {'≈ ' if part['estimate'] else ''}{units.size(part['bytes'])}"
+        for part in parts
     ]
-    basis = "; ".join(f"{clean(part['what'], 40)}: {clean(part['basis'], 120)}" for part in parts)
+    basis = "; ".join(
+        f"{words.said(clean(part['what'], 40))}: {words.said(clean(part['basis'], 120))}" for part in parts
+    )
     return CellView(told[0], lines=tuple(told[1 : SHOWN_PARTS + 1]), why=basis)
 
 
@@ -123,7 +154,9 @@ def _measured(cell: CellFinding, metric: str, words: Words) -> CellView:
     if found is None:
         missing = cell.missing.get(metric)
         word = STATUS_RULES[cell.state.status].word if cell.state.status is not Status.OK else "not reported"
-        return CellView(words.say(word), absent=True, why=clean(missing.why if missing is not None else "", 300))
+        return CellView(
+            words.say(word), absent=True, why=words.said(clean(missing.why if missing is not None else "", 300))
+        )
     return CellView(
         numerals.quantity(metric, found.median),
         lines=(words.say("largest {value}", value=numerals.quantity(metric, max(found.values))),),

@@ -63,8 +63,9 @@ def samples(run: Path, folder: str) -> Curve:
     A folder that is gone, lies outside the run or holds something else gives no samples: the figure is an extra.
     """
     try:
-        path = (run / folder / SAMPLES).resolve()
-        if not path.is_relative_to(run.resolve()) or not path.is_file():
+        path = run / folder / SAMPLES
+        # Asked first, because most folders of a copied run are not there; where a link leads is dearer to find out.
+        if not path.is_file() or not path.resolve().is_relative_to(run.resolve()):
             return ()
         text = path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):

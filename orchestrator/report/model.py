@@ -194,13 +194,17 @@ class FigureView:
 
 @dataclass(frozen=True, slots=True)
 class BlockCard:
-    """One engine, model, sampling and workload within a group: the per-engine table and its figures."""
+    """One engine, model, sampling and workload within a group: the per-engine table and its figures.
+
+    ``said`` is what drafting cost and brought, a sentence each: measured, by the model, and by draft length.
+    """
 
     anchor: str
     title: str
     about: str
     table: TableView
     figures: tuple[FigureView, ...]
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +245,18 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True)
 class TokenView:
-    """One place of two answers: its index and both tokens; ``parts`` where they differ."""
+    """One place of two answers: its index and both tokens; ``parts`` where they differ, ``first`` where they begin to.
+
+    Texts are empty where they are not known; then ids alone are shown.
+    """
 
     index: str
     off: str
     on: str
     parts: bool
+    first: bool = False
+    off_text: str = ""
+    on_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +270,8 @@ class DivergenceView:
     on: str
     tokens: tuple[TokenView, ...]
     margin: str
+    ranked: tuple[str, ...] = ()
+    """The baseline's own best tokens at that place, each with its probability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +345,17 @@ class EngineView:
 
 
 @dataclass(frozen=True, slots=True)
+class QualitySection:
+    """The answers of one group's cells: what is broken, the graded tasks, and each category of prompts."""
+
+    key: str
+    title: str
+    said: tuple[str, ...]
+    tables: tuple[TableView, ...]
+    categories: tuple[TableView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReportView:
     """The page."""
 
@@ -341,6 +364,8 @@ class ReportView:
     subtitle: str
     demo: str
     unpinned: str
+    forced: str
+    """Cells that were measured although they do not fit into memory by the prediction."""
     alarms: tuple[CellSentence, ...]
     decisions: tuple[Decision, ...]
     nothing: str
@@ -368,5 +393,15 @@ class ReportView:
     matrix_text: str
     files: tuple[Link, ...]
     data_json: str
+    data_note: str
+    """What the data inside the page are, and what a large run's leave out."""
+    whole: bool
     csv_name: str
     csv_address: str
+    to_measure: TableView | None = None
+    """Rows of engines and models that are not on this machine."""
+    engines_table: TableView | None = None
+    """What each engine of the run reports and claims, and how its adapter was verified."""
+    quality: tuple[QualitySection, ...] = ()
+    no_task: str = ""
+    """Said where no prompt states a task."""

@@ -10,7 +10,7 @@ from orchestrator.report.findings import Analysis, CellFinding
 from orchestrator.report.model import CellView, Column, FigureView, LegendItem, RowView, TableView
 from orchestrator.report.naming import figure_id, names
 from orchestrator.report.sentences import wait_clause
-from orchestrator.report.words import Rich, Words
+from orchestrator.report.words import Rich, Segment, Words
 from orchestrator.schema import units
 from orchestrator.schema.result import Outcome
 
@@ -141,12 +141,20 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
         for point in points
     )
     data = TableView(f"{identifier}-data", words.say("The numbers of this figure"), words.say("cell"), columns, rows)
-    drawn = figures.scatter(points)
+    drawn, bare = figures.scatter(points)
+    caption = _scatter_caption(shown, words)
+    if bare:
+        told = words.count(
+            " {number} point has no name here for want of room; the numbers below name every one.",
+            " {number} points have no name here for want of room; the numbers below name every one.",
+            bare,
+        )
+        caption = (*caption, Segment(told))
     return FigureView(
         identifier,
         title,
         svg.inline(drawn, identifier, title),
-        _scatter_caption(shown, words),
+        caption,
         (LegendItem("", words.say("across: accepted drafts · down: less waiting")),),
         data,
     )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from orchestrator.report.phrases_machine import ADAPTERS, MACHINE
 from orchestrator.schema.status import STATUS_RULES
 
 STATISTICS: tuple[str, ...] = (
@@ -196,6 +197,7 @@ RECORDED: tuple[str, ...] = (
     "not told by this engine",
     "install the pinned version, or change {key}",
     "{path}: there is no such file",
+    "{what}: not found",
     "put the file there, or correct {key} in the matrix",
     "correct {key} in the matrix",
     "lower run.trials, or add prompts",
@@ -265,7 +267,44 @@ TWO_RUNS: tuple[str, ...] = (
 )
 """Of :mod:`orchestrator.report.compare`."""
 
-PHRASES: tuple[str, ...] = tuple(dict.fromkeys((*STATISTICS, *EXACTNESS, *RECORDED, *TWO_RUNS)))
+ANSWERS: tuple[str, ...] = (
+    "{n} of {all} answers are no answer ({kind}) where the baseline's are: a broken run is not ranked",
+    "{n} of {all} answers of the baseline are no answer where the cell's are: nothing to compare with",
+    "{n} of {all} answers are no answer, otherwise than the baseline's: not ranked",
+    "loop: the last {n} of {all} characters repeat {piece}",
+    "loop: {n} of {all} tokens are the same",
+    "loop: the last {n} of {all} tokens repeat {k} of them",
+    "unreadable: {n} of {all} characters are no text",
+    "empty: {n} characters, none of them visible",
+    "loop",
+    "unreadable",
+    "empty",
+)
+"""Of :mod:`orchestrator.report.quality`, and of answers that are none."""
+
+ENGINES: tuple[str, ...] = (
+    "{what} cannot be imported ({last})",
+    "{what} cannot import {module} ({last})",
+    "pip install {packages}  (it compiles llama.cpp: a compiler, cmake, some minutes)",
+    "{what} has no omlx ({last})",
+    "{what} does not answer as {engine} does ({last})",
+    "{what} does not answer as {engine} does",
+    "{python} -m pip install {packages}  (on macOS {mac} instead of {linux})",
+    "install llama.cpp (on a Mac: brew install llama.cpp; elsewhere: a release archive or a build) and name its "
+    "llama-server as the engine's binary",
+    "on a Mac with Apple silicon: brew install npanj/tap/slipstream, or clone github.com/npanj/slipstream and make, "
+    "and name its launcher as the engine's binary",
+    "git clone https://github.com/antirez/ds4, run make there, get a model with its download_model.sh, and name its "
+    "ds4 (for mode server its ds4-server) as the engine's binary",
+    "install oMLX (Mac: brew tap jundot/omlx && brew install omlx) and name its command as the engine's binary; "
+    "elsewhere scripts/build-omlx-env.sh makes an interpreter with a fork for the CPU: name that as its python",
+    "on a Mac with Apple silicon: python -m pip install {packages} in an environment of its own, and name its mtplx "
+    "command as the engine's binary",
+)
+"""Why an engine is not here and how to get it, as its adapter says: the one thing of theirs that everybody reads."""
+
+_ALL = (*STATISTICS, *EXACTNESS, *RECORDED, *TWO_RUNS, *MACHINE, *ADAPTERS, *ANSWERS, *ENGINES)
+PHRASES: tuple[str, ...] = tuple(dict.fromkeys(_ALL))
 
 _PLACE = re.compile(r"\{(\w+)\}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from orchestrator.report.model import ReportView
+from orchestrator.report.quotes import quoted
 from orchestrator.report.words import Words
 
 if TYPE_CHECKING:
@@ -36,32 +37,40 @@ def render_html(view: ReportView, words: Words | None = None) -> str:
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = _environment(words.translations).get_template("report.html.j2")
+    page = _environment(words.translations, None, words.language).get_template("report.html.j2")
     return page.render(
         view=view,
         policy=policy,
         css=Markup(_asset("report.css")),  # noqa: S704  (our own file)
         script=Markup(script),  # noqa: S704  (our own file)
-        data=Markup("".join(_JSON_ESCAPES.get(char, char) for char in view.data_json)),  # noqa: S704  (escaped here)
+        data=Markup(_inert(view.data_json)),  # noqa: S704  (escaped here)
     )
+
+
+def _inert(data: str) -> str:
+    for char, escape in _JSON_ESCAPES.items():
+        data = data.replace(char, escape)
+    return data
 
 
 def render_page(template: str, words: Words, folder: Path | None = None, **values: object) -> str:
     """Another page in the report's style, from one of our templates; ``folder`` holds templates of another package."""
-    environment = _environment(words.translations)
-    if folder is not None:
-        environment.loader = FileSystemLoader([folder, HERE / "templates"])
+    environment = _environment(words.translations, folder, words.language)
     return environment.get_template(template).render(css=Markup(_asset("report.css")), **values)  # noqa: S704  (ours)
 
 
-def _environment(translations: gettext.NullTranslations) -> Environment:
+@lru_cache(maxsize=4)
+def _environment(translations: gettext.NullTranslations, folder: Path | None, language: str) -> Environment:
+    """Kept for each catalogue: compiling the templates takes as long as filling them."""
+    folders = [HERE / "templates"] if folder is None else [folder, HERE / "templates"]
     found = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(folders), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, extensions=["jinja2.ext.i18n"],
     )  # fmt: skip
     installer: Any = found
     installer.install_gettext_translations(translations, newstyle=True)
     found.filters["svg"] = _svg
+    found.filters["told"] = partial(quoted, language=language)
     return found
 
 

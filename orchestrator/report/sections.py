@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.report import memory_traces, panels, speculation, traces
-from orchestrator.report.findings import Analysis, CellFinding
+from orchestrator.report import drafting_words, memory_traces, panels, speculation, traces
+from orchestrator.report.findings import Analysis, CellFinding, Sweep
 from orchestrator.report.measures import Arm, arm_of
 from orchestrator.report.model import BlockCard, GroupSection, Link, Panel
 from orchestrator.report.naming import SECTION_ORDER, full_name, names, slug, trouble_anchor
@@ -184,6 +184,7 @@ def _block(
         _block_words(measured, attempt, words),
         engine_table(table_id("engine", key), caption, base, members, words),
         tuple(one for one in drawn if one is not None),
+        _said(measured, analysis.sweeps, words),
     )
 
 
@@ -207,13 +208,17 @@ def _block_words(measured: Sequence[CellFinding], attempt: int | None, words: Wo
         parts.append(words.say("attempt {attempt}", attempt=attempt))
     if measured[0].stopped:
         parts.append(words.say("stopped when precise enough: {why}", why=words.said(clean(measured[0].stopped))))
-    parts += [
-        words.say(
-            "{method}: {words}",
-            method=names(cell, "method"),
-            words=speculation.decomposition_words(cell.decomposition, words),
-        )
-        for cell in measured
-        if cell.decomposition is not None
-    ]
     return " · ".join(parts)
+
+
+def _said(measured: Sequence[CellFinding], sweeps: Sequence[Sweep], words: Words) -> tuple[str, ...]:
+    """Per cell what a pass cost and brought, and what the model makes of it; per drafter its best length."""
+    found = []
+    for cell in measured:
+        if cell.decomposition is not None:
+            told = [drafting_words.decomposition_words(cell.decomposition, words)]
+            told += filter(None, [drafting_words.model_words(cell.decomposition, words)])
+            message = "{method}: {words}"
+            found.append(words.say(message, method=names(cell, "method"), words=". ".join(told)))
+    found += [drafting_words.sweep_words(one, words) for one in sweeps if one.cell in {cell.id for cell in measured}]
+    return tuple(found)

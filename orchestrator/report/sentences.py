@@ -7,10 +7,21 @@ from collections.abc import Sequence
 
 from orchestrator.exactness.groups import Mark
 from orchestrator.report import numerals
-from orchestrator.report.findings import WAIT, Advice, Analysis, CellFinding, Recommendation, SamplingAdvice, Why
+from orchestrator.report.findings import (
+    CACHED_FIRST,
+    WAIT,
+    Advice,
+    Analysis,
+    CellFinding,
+    Recommendation,
+    SamplingAdvice,
+    Why,
+)
 from orchestrator.report.model import CellSentence, Clause, Decision, SentenceGroup
 from orchestrator.report.naming import SECTION_ORDER, cell_anchor, full_name, names, slug
+from orchestrator.report.quality_words import quality_clause
 from orchestrator.report.untrusted import clean
+from orchestrator.report.waiting import fold, only_waits
 from orchestrator.report.words import Rich, Segment, Words, mark
 from orchestrator.schema.cell import Role
 from orchestrator.schema.record import Engagement
@@ -65,11 +76,12 @@ def sentences(analysis: Analysis, words: Words) -> tuple[SentenceGroup, ...]:
 def sentence(cell: CellFinding, words: Words) -> CellSentence:
     """What a cell amounts to: the wait, the first answer, decoding, the answers, the memory."""
     clauses = [wait_clause(cell, words)]
-    for metric, tell in (("ttft", _first_answer), ("decode_rate", _decode)):
+    for metric, tell in (("ttft", _first_answer), (CACHED_FIRST, _first_answer), ("decode_rate", _decode)):
         comparison = cell.comparisons.get(metric)
         if comparison is not None and comparison.outcome is not Outcome.NOT_COMPARABLE:
             clauses.append(tell(comparison, words))
-    clauses += [clause for clause in (_same_tokens(cell, words), _memory(cell, words)) if clause is not None]
+    more = (_same_tokens(cell, words), quality_clause(cell, words), _memory(cell, words))
+    clauses += [clause for clause in more if clause is not None]
     tags = (mark_word(words, cell),) if cell.group in (Group.EXACT, Group.CONTRADICTED) else ()
     return CellSentence(
         cell.id, "#" + cell_anchor(cell.id), full_name(cell), tags, tuple(clauses), _caution(cell, words)
@@ -206,7 +218,9 @@ def _resolution(row: Comparison) -> str:
 
 def decisions(analysis: Analysis, words: Words) -> tuple[Decision, ...]:
     """The advice, one line per engine, model and workload; what could not be measured comes last."""
-    made = [_decision(one, words) for one in analysis.recommendations]
+    waiting = [one for one in analysis.recommendations if only_waits(one)]
+    made = [_decision(one, words) for one in analysis.recommendations if one not in waiting]
+    made += [fold(waiting, words)] if waiting else []
     return tuple(sorted(made, key=lambda one: not one.major))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from orchestrator.report import figures, lines, numerals, svg
+from orchestrator.report import length_lines, lines, numerals
 from orchestrator.report.findings import CellFinding, Drafting
 from orchestrator.report.model import CellView, Column, FigureView, LegendItem, RowView, TableView
 from orchestrator.report.naming import figure_id, names
@@ -16,50 +16,6 @@ from orchestrator.stats.speedup import Decomposition, expected_tokens
 DRAWN = 6
 """Curves in one figure, as many as there are colours; the table beside it holds all."""
 MODEL_MAX = 16
-
-
-def decomposition_words(found: Decomposition, words: Words) -> str:
-    """One sentence: what was accepted, what a pass brought, what it cost, and when it would pay."""
-    brought = words.say("{n} tokens per pass", n=units.plain(found.tokens_per_pass))
-    if found.acceptance is not None:
-        brought = words.say(
-            "{rate} of the drafted tokens accepted, {brought}", rate=words.percent(found.acceptance), brought=brought
-        )
-    if found.draft_cost is None:
-        cost = words.say(
-            "one pass with its draft costs {cost} plain passes (the verification between {low} and {high}; the "
-            "drafter's share is not reported)",
-            cost=units.plain(found.pass_cost),
-            low=units.plain(found.verify_cost_low),
-            high=units.plain(found.verify_cost_high),
-        )
-    elif found.draft_cost:
-        cost = words.say(
-            "one verify pass costs {cost} plain passes and its draft {draft}",
-            cost=units.plain(found.verify_cost_high),
-            draft=units.plain(found.draft_cost),
-        )
-    else:
-        cost = words.say(
-            "one verify pass costs {cost} plain passes and its draft nothing", cost=units.plain(found.verify_cost_high)
-        )
-    message = "{brought}; {cost}: {ratio} the decode rate; {even}"
-    note = f" ({words.said(found.note)})" if found.note else ""
-    return (
-        words.say(message, brought=brought, cost=cost, ratio=units.ratio(found.speedup), even=_even(found, words))
-        + note
-    )
-
-
-def _even(found: Decomposition, words: Words) -> str:
-    if found.mean_draft_length == 0:
-        return words.say("nothing was drafted")
-    if found.break_even_acceptance is None:
-        message = "at this cost not even all of {n} drafted tokens accepted would pay"
-        return words.say(message, n=units.plain(found.mean_draft_length))
-    if found.break_even_acceptance == 0:
-        return words.say("at this cost any acceptance pays")
-    return words.say("at this cost it pays above {rate} acceptance", rate=words.percent(found.break_even_acceptance))
 
 
 def cost(key: str, members: Sequence[CellFinding], words: Words) -> FigureView | None:
@@ -91,7 +47,8 @@ def _cost_table(identifier: str, known: Sequence[tuple[CellFinding, Decompositio
     labels = (
         words.say("tokens per pass"), words.say("price of a pass"), words.say("of it drafting"),
         words.say("of it verification and the rest"), words.say("pays above"), words.say("accepted"),
-        words.say("α of the model"), words.say("model, verify pass at the price of a plain one"),
+        words.say("α of the counts"), words.say("α of the model"),
+        words.say("model, verify pass at the price of a plain one"),
         words.say("draft, verify, rollback as the engine measures them"),
     )  # fmt: skip
     unknown, never = words.say("not reported"), words.say("never")
@@ -106,6 +63,7 @@ def _cost_table(identifier: str, known: Sequence[tuple[CellFinding, Decompositio
             low if low == high else f"{low}–{high}",
             pays,
             words.percent(found.acceptance) if found.acceptance is not None else unknown,
+            f"{found.judged_alpha:.2f}" if found.judged_alpha is not None else unknown,
             f"{found.model_alpha:.2f}" if found.model_alpha is not None else words.say("none fits"),
             units.ratio(found.model_speedup) if found.model_speedup is not None else unknown,
             " · ".join(_engine_time(cell, metric, words) for metric in ("draft_time", "verify_time", "rollback_time")),
@@ -140,9 +98,7 @@ def sweep(key: str, members: Sequence[CellFinding], words: Words) -> tuple[Figur
     series = [_series(label, cells) for label, cells in list(swept.items())[:DRAWN]]
     best = max((cell for cells in swept.values() for cell in cells), key=_rate)
     title, identifier = words.say("Draft length against the decode rate"), figure_id("sweep", key)
-    luck = words.say("It was confirmed in fresh sessions.")
-    if not best.confirmed:
-        luck = words.say("The best of a sweep is partly luck: measure it again before it is called best.")
+    luck = _luck(best, [cell for cells in swept.values() if best in cells for cell in cells], words)
     caption = words.rich(
         "**Of the lengths that were tried, K = {k} decodes fastest: {ratio} ({cell}).** {luck} Dashed: the model, "
         "every draft token accepted with one chance α, each position of the draft at one price.",
@@ -152,17 +108,28 @@ def sweep(key: str, members: Sequence[CellFinding], words: Words) -> tuple[Figur
         cell=names(best, "engine", "method", "sampling"),
     )
     legend = tuple(LegendItem(f"m{n % 6} s{n % 6}", one.label) for n, one in enumerate(series))
-    drawn = svg.inline(figures.sweep(series), identifier, title)
+    drawn = length_lines.sweep(series, identifier, title)
     return FigureView(identifier, title, drawn, caption, legend, _sweep_table(f"{identifier}-data", swept, words)), ""
 
 
-def _series(label: str, cells: Sequence[CellFinding]) -> figures.SweepSeries:
+def _luck(best: CellFinding, family: Sequence[CellFinding], words: Words) -> str:
+    """How far the best of a sweep is known to be the best; a winner by total wait may be another length."""
+    if best.confirmed:
+        return words.say("It was confirmed in fresh sessions.")
+    confirmed = next((cell for cell in family if cell.confirmed), None)
+    if confirmed is not None:
+        message = "K = {k} waits least and was confirmed in fresh sessions: {ratio} the decode rate there."
+        return words.say(message, k=_length(confirmed), ratio=units.ratio(_rate(confirmed)))
+    return words.say("The best of a sweep is partly luck: measure it again before it is called best.")
+
+
+def _series(label: str, cells: Sequence[CellFinding]) -> length_lines.SweepSeries:
     points = []
     for cell in sorted(cells, key=_length):
         rate = cell.comparisons["decode_rate"].ratio
         if rate is not None:
             points.append((_length(cell), rate.point, rate.low, rate.high))
-    return figures.SweepSeries(label, tuple(points), _model(cells, max(k for k, *_ in points)))
+    return length_lines.SweepSeries(label, tuple(points), _model(cells, max(k for k, *_ in points)))
 
 
 def _model(cells: Sequence[CellFinding], longest: int) -> tuple[tuple[int, float], ...]:
@@ -205,7 +172,7 @@ def positions(key: str, members: Sequence[CellFinding], words: Words) -> FigureV
         return None
     title, identifier = words.say("Accepted by draft position"), figure_id("positions", key)
     series = [
-        figures.PositionSeries(_label(cell), tuple(
+        length_lines.PositionSeries(_label(cell), tuple(
             (row.position, row.conditional_low, row.conditional_high) for row in found.positions
             if row.conditional_low is not None and row.conditional_high is not None
         )) for cell, found in told[:DRAWN]
@@ -214,7 +181,7 @@ def positions(key: str, members: Sequence[CellFinding], words: Words) -> FigureV
     if not series:
         return None
     legend = tuple(LegendItem(f"m{n % 6} s{n % 6}", one.label) for n, one in enumerate(series))
-    drawn = svg.inline(figures.positions(series), identifier, title)
+    drawn = length_lines.positions(series, identifier, title)
     caption = _position_caption(told, words)
     return FigureView(identifier, title, drawn, caption, legend, _position_table(f"{identifier}-data", told, words))
 

@@ -119,6 +119,15 @@ def _reason(one: Reason, analysis: Analysis, words: Words) -> ReasonView:
         )
         remedy = words.say("Measure on a quieter machine. What depends on it is not compared where it is frequent.")
         return ReasonView(text, remedy, links, "", weighs)
+    if one.kind is ReasonKind.BROKEN_ANSWERS:
+        text = words.count(
+            "{number} cell wrote no answers: {detail}",
+            "{number} cells wrote no answers. The first: {detail}",
+            count,
+            detail=detail,
+        )
+        remedy = words.say("Read the answers with specmatrix show; the engine or the drafter is at fault.")
+        return ReasonView(text, remedy, links, "", weighs)
     if one.kind is ReasonKind.UNSTABLE:
         text = words.count(
             "{number} cell waits unstably: {detail}",

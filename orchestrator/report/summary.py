@@ -6,12 +6,17 @@ import json
 from typing import Any
 
 from orchestrator.report.findings import Analysis, CellFinding, Drafting
+from orchestrator.report.quality_data import quality_data
 from orchestrator.schema.record import RunHeader
 from orchestrator.schema.result import Comparison, Estimate
 from orchestrator.stats.speedup import Decomposition
 
 SUMMARY_VERSION = 1
 """Of the layout below. History: 1, first version."""
+WHOLE_CELLS = 250
+"""Up to so many cells, twins included, a page holds every raw value."""
+LEFT_OUT = ("absent", "faults", "problems")
+"""What the page of a larger run leaves out of each cell, besides single values."""
 
 
 def summary_data(analysis: Analysis, header: RunHeader) -> dict[str, Any]:
@@ -82,15 +87,33 @@ def summary_data(analysis: Analysis, header: RunHeader) -> dict[str, Any]:
 
 
 def summary_json(analysis: Analysis, header: RunHeader) -> str:
-    """The same as text, ASCII only and in a fixed order, so that equal conclusions have equal bytes."""
+    """The same as text, ASCII only and in a fixed order, so that equal conclusions have equal bytes.
+
+    Of a run with more than :data:`WHOLE_CELLS` cells the single values and the reasons of absences are left out, as
+    ``left_out`` says: a page of a thousand cells must still open. ``summary.json`` beside it holds them.
+    """
     told = _short(summary_data(analysis, header))
+    if not is_whole(analysis):
+        for cell in told["cells"]:
+            for one in (*cell["values"].values(), *cell["phases"].values()):
+                del one["values"]
+            for row in cell["comparisons"].values():
+                del row["bootstrap"], row["session_ratios"]
+            for name in LEFT_OUT:
+                del cell[name]
+        told["left_out"] = ["values.*.values", "comparisons.*.bootstrap", "comparisons.*.session_ratios", *LEFT_OUT]
     return json.dumps(told, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
+def is_whole(analysis: Analysis) -> bool:
+    """Whether a page of this run holds every raw value."""
+    return len(analysis.cells) <= WHOLE_CELLS
+
+
 def _short(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)
-    """Floats to nine digits, more than any clock here gives: half the bytes of a page. The file has all of them."""
+    """Floats to seven digits, more than any clock here gives: half the bytes of a page. The file has all of them."""
     if isinstance(value, float):
-        return float(f"{value:.9g}")
+        return value if value.is_integer() else float(f"{value:.7g}")
     if isinstance(value, dict):
         return {key: _short(one) for key, one in value.items()}
     return [_short(one) for one in value] if isinstance(value, list | tuple) else value
@@ -152,6 +175,7 @@ def _cell(cell: CellFinding) -> dict[str, Any]:
             {"fault": one.fault.value, "caught": one.caught, "by": [gate.value for gate in one.by]}
             for one in cell.faults
         ],
+        "quality": quality_data(cell.quality),
         "flags": [{"kind": flag.kind.value, "sentence": flag.sentence} for flag in cell.flags],
         "problems": [{"text": text, "trials": count} for text, count in cell.problems],
     }  # fmt: skip

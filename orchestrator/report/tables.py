@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from orchestrator.report import cells as cell_views
 from orchestrator.report import numerals
 from orchestrator.report.cells import Notes
-from orchestrator.report.findings import WAIT, CellFinding
+from orchestrator.report.findings import CACHED_FIRST, WAIT, CellFinding
 from orchestrator.report.model import CellView, Column, RowView, TableView
 from orchestrator.report.naming import cell_anchor, metric_anchor, names, slug, trouble_anchor
 from orchestrator.report.sentences import mark_word
@@ -74,7 +74,7 @@ def _cells(cell: CellFinding, notes: Notes, words: Words) -> tuple[CellView, ...
     return (
         cell_views.compared(cell, WAIT, notes, words, count=True),
         _time_to_n(cell, notes, words),
-        cell_views.compared(cell, "ttft", notes, words),
+        _first_answer(cell, notes, words),
         cell_views.compared(cell, "decode_rate", notes, words),
         cell_views.accepted(cell, notes, words),
         cell_views.thrown_away(cell, notes, words),
@@ -84,6 +84,15 @@ def _cells(cell: CellFinding, notes: Notes, words: Words) -> tuple[CellView, ...
         cell_views.memory(cell, notes, words),
         cell_views.same_output(cell, notes, words),
     )
+
+
+def _first_answer(cell: CellFinding, notes: Notes, words: Words) -> CellView:
+    """Of a cold prompt; of one that was in the engine's cache that time, which says so under it."""
+    found = cell.summaries.get(CACHED_FIRST)
+    if found is None:
+        return cell_views.compared(cell, "ttft", notes, words)
+    line = words.say("{time}, prompt cached", time=units.seconds(found.median))
+    return cell_views.compared(cell, CACHED_FIRST, notes, words, unit_line=line)
 
 
 def _time_to_n(cell: CellFinding, notes: Notes, words: Words) -> CellView:
@@ -119,7 +128,7 @@ def _base_cells(cell: CellFinding, notes: Notes, words: Words) -> tuple[CellView
         CellView(units.seconds(cell.summaries[f"time_to_{longest}"].median), lines=(f"{longest} tok",))
         if longest is not None
         else never("time_to_16"),
-        value("ttft"),
+        value(CACHED_FIRST if CACHED_FIRST in cell.summaries else "ttft"),
         value("decode_rate"),
         never("acceptance_rate"),
         never("drafted_tokens"),

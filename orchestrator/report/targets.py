@@ -105,7 +105,9 @@ def _differing(key: Key, members: Sequence[CellFinding], index: Index, words: Wo
         if len({value for value in values if value is not None}) < 2 and None not in values:
             continue
         views = tuple(
-            CellView(clean(value, 120)) if value is not None else CellView(words.say("not told"), absent=True)
+            CellView(words.said(clean(value, 120)) if " " in value else clean(value, 120))
+            if value is not None
+            else CellView(words.say("not told"), absent=True)
             for value in values
         )
         rows.append(RowView("", words.said(name), "", (), views))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
+
 from orchestrator.report import lines
 from orchestrator.report.findings import WAIT, CellFinding
 from orchestrator.report.measures import Arm
@@ -63,13 +65,12 @@ def _believable(arm: Arm) -> Arm:
 
 def _median_curve(arm: Arm, common: int) -> tuple[float, ...]:
     """Median over trials of the moment at which token 1, 2, … was there."""
-    times: list[list[float]] = []
+    times = []
     for trial in arm.trials:
-        mine: list[float] = []
-        for seconds, total in trial.arrival_curve:
-            mine += [seconds] * (min(total, common) - len(mine))
-        times.append(mine)
-    return tuple(median(column) for column in zip(*times, strict=True))
+        moments, totals = np.asarray(trial.arrival_curve).T
+        counts = np.diff(np.minimum(totals, common), prepend=0).astype(int)
+        times.append(np.repeat(moments, counts))
+    return tuple(np.median(np.asarray(times), axis=0).tolist())
 
 
 def strip(

@@ -45,7 +45,8 @@ def coverage(cells: Sequence[CellFinding]) -> tuple[tuple[Status, tuple[str, ...
 
 def validity(cells: Sequence[CellFinding], floors: Floors, index: Index) -> tuple[Validity, tuple[Reason, ...]]:
     """The word of the validity line with its reasons, worst first."""
-    reasons = [*_bad_cells(cells), *_noise(cells, floors), *_few_sessions(cells), *_problems(cells), *_unstable(cells)]
+    reasons = [*_bad_cells(cells), *_broken(cells), *_noise(cells, floors), *_few_sessions(cells)]
+    reasons += [*_problems(cells), *_unstable(cells)]
     if not any(cell.measured for cell in cells):
         reasons.insert(0, Reason(ReasonKind.NOTHING_MEASURED, Validity.INCONCLUSIVE, ()))
     unfinished = tuple(note.text for note in index.notes)
@@ -63,6 +64,17 @@ def _bad_cells(cells: Sequence[CellFinding]) -> list[Reason]:
     return [
         Reason(ReasonKind.BAD_CELLS, STATUS_RULES[status].validity, tuple(ids), status)
         for status, ids in by_status.items()
+    ]
+
+
+def _broken(cells: Sequence[CellFinding]) -> list[Reason]:
+    """Cells whose answers are none where their baseline's are, or the other way round: their speed is no speed."""
+    found = {cell.id: cell.quality.broken for cell in cells if cell.quality is not None and cell.comparisons}
+    refused = {name: broken.refusal for name, broken in found.items() if broken.refusal}
+    if not refused:
+        return []
+    return [
+        Reason(ReasonKind.BROKEN_ANSWERS, Validity.INCONCLUSIVE, tuple(refused), detail=next(iter(refused.values())))
     ]
 
 

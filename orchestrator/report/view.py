@@ -6,12 +6,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.report import context, details, export, glossary, memory, sections, sentences, standing, targets
+from orchestrator.report import (
+    context,
+    details,
+    engine_facts,
+    export,
+    glossary,
+    memory,
+    quality_view,
+    sections,
+    sentences,
+    standing,
+    targets,
+)
 from orchestrator.report.findings import Analysis
 from orchestrator.report.model import Link, ReportView
 from orchestrator.report.naming import slug
-from orchestrator.report.summary import summary_json
+from orchestrator.report.summary import WHOLE_CELLS, is_whole, summary_json
 from orchestrator.report.untrusted import clean
+from orchestrator.report.waiting import to_measure
 from orchestrator.report.words import Words
 from orchestrator.schema.record import RunHeader
 
@@ -53,6 +66,7 @@ def build_view(
         subtitle=" · ".join(part for part in subtitle if part),
         demo=_demo(context.listed(settings, "demo_models"), words),
         unpinned=_unpinned(context.listed(settings, "unpinned"), settings.get("mismatches") or {}, words),
+        forced=memory.forced(analysis, index, words),
         alarms=sentences.alarms(analysis, words),
         decisions=sentences.decisions(analysis, words),
         nothing=words.say("Nothing was measured yet, so there is no answer.") if not analysis.recommendations else "",
@@ -63,7 +77,7 @@ def build_view(
         measured=context.measured(analysis, header, index, words),
         engines=context.engines(index, words),
         groups=sections.group_sections(analysis, index, words, run),
-        evidence=details.evidence(analysis, words),
+        evidence=details.evidence(analysis, index, words),
         conditions=conditions,
         same_conditions=same,
         targets=targets.same_target(analysis, index, words),
@@ -79,15 +93,22 @@ def build_view(
         matrix_text=_matrix(index.matrix.text if index.matrix is not None else header.matrix_text),
         files=(
             Link("metrics.csv", "metrics.csv"),
+            Link("categories.csv", "categories.csv"),
             Link("metrics.parquet", "metrics.parquet"),
             Link("summary.json", "summary.json"),
             Link("journal.jsonl", "journal.jsonl"),
             Link("run.json", "run.json"),
         ),
         data_json=summary_json(analysis, header),
+        data_note=_data_note(analysis, words),
+        whole=is_whole(analysis),
         room=memory.room(index, words),
         csv_name=f"{slug(name)}.csv",
         csv_address=export.data_address(export.figures_csv(analysis)),
+        to_measure=to_measure(analysis, words),
+        engines_table=engine_facts.engines_table(analysis, index, words),
+        quality=quality_view.quality_sections(analysis, words),
+        no_task=quality_view.no_task(analysis, words),
     )
 
 
@@ -119,6 +140,19 @@ def _unpinned(engines: tuple[str, ...], mismatches: Mapping[str, object], words:
             message = "{name} is not the pinned version and ran all the same, by allow_unpinned: {why}."
             told.append(words.say(message, name=name, why=past[name]))
     return " ".join(told)
+
+
+def _data_note(analysis: Analysis, words: Words) -> str:
+    if is_whole(analysis):
+        return words.say(
+            "Beside this page in the run's folder; the conclusions and every raw value are also inside the page, as "
+            "JSON in the element “data”."
+        )
+    return words.say(
+        "Beside this page in the run's folder. With more than {n} cells the data inside the page leave out single "
+        "values, reasons of absences and the faults caught, so that it still opens: summary.json has them all.",
+        n=WHOLE_CELLS,
+    )
 
 
 def _matrix(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gettext
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.report.phrases import PHRASES, recognise
@@ -34,6 +35,17 @@ class Segment:
 
 Rich = tuple[Segment, ...]
 
+_BLANKS = re.compile(" {2,}")
+_PERCENT = re.compile(r"(?<=\d)[ \u00a0]%")
+_MINUTES = re.compile(r"(\d+) min (\d\d) s\b")
+_UNIT = re.compile(r"(?<=\d) (?=%|ms\b|µs\b|s\b|[kMG]?B\b|tok/s\b)")
+
+
+@lru_cache(maxsize=8)
+def _catalogue(language: str) -> gettext.NullTranslations:
+    """One object per language, so that what is kept for a catalogue is found again."""
+    return gettext.translation(DOMAIN, LOCALES, [language], fallback=True)
+
 
 def mark(message: str) -> str:
     """The message as it stands: marks for the catalogue one that is looked up later, through a name."""
@@ -51,7 +63,7 @@ class Words:
             translations: used instead of a catalogue on disk.
         """
         if translations is None:
-            translations = gettext.translation(DOMAIN, LOCALES, [language], fallback=True)
+            translations = _catalogue(language)
         found = language == "en" or type(translations) is not gettext.NullTranslations
         self.translations = translations
         self.language = language if found else "en"
@@ -91,11 +103,11 @@ class Words:
 
     def set(self, text: str) -> str:
         """Typesetting: no double space of an empty place, numbers kept beside their unit, percent as is the custom."""
-        text = re.sub(" {2,}", " ", text)
+        if "  " in text:
+            text = _BLANKS.sub(" ", text)
         if self.language == "ko":
-            text = re.sub(r"(?<=\d)[ \u00a0]%", "%", text)
-            text = re.sub(r"(\d+) min (\d\d) s\b", r"\1분 \2초", text)
-        return re.sub(r"(?<=\d) (?=%|ms\b|µs\b|s\b|[kMG]?B\b|tok/s\b)", "\u00a0", text)
+            text = _MINUTES.sub(r"\1분 \2초", _PERCENT.sub("%", text))
+        return _UNIT.sub("\u00a0", text)
 
     def _told(self, text: str) -> str:
         exact = self.translations.gettext(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orchestrator.report.analysis import analyse
 from orchestrator.report.context import run_settings
+from orchestrator.report.quality_data import categories_csv
 from orchestrator.report.render import render_html
 from orchestrator.report.summary import summary_data
 from orchestrator.report.view import build_view
@@ -18,7 +19,7 @@ from orchestrator.store.index import Index
 
 
 def write_report(run: Path, language: str | None = None) -> Path:
-    """Writes ``report.html``, ``summary.json``, ``metrics.csv`` and ``metrics.parquet`` into the run's folder.
+    """Writes ``report.html``, ``summary.json``, ``categories.csv`` and ``metrics.csv`` and ``.parquet`` into the run.
 
     Args:
         run: the run directory.
@@ -37,6 +38,7 @@ def write_report(run: Path, language: str | None = None) -> Path:
     html = render_html(build_view(found, directory.header, index, words.language, words, run), words)
     summary = json.dumps(summary_data(found, directory.header), indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(run / "summary.json", summary + "\n")
+    write_whole(run / "categories.csv", categories_csv(found))
     write_csv(index, run / "metrics.csv")
     write_parquet(index, run / "metrics.parquet")
     # Last, so that a page never stands beside files that it links to and that are not there.

@@ -12,7 +12,7 @@ from orchestrator.process.ports import free_port
 from orchestrator.process.spawn import EngineProcess
 from orchestrator.runner.channel import Channel
 from orchestrator.runner.gates import judge_exchange, judge_trial
-from orchestrator.schema.adapter import HttpStep, LaunchContext, LogStep, TrialSpec, WorkerStep
+from orchestrator.schema.adapter import CommandStep, EachStep, HttpStep, LaunchContext, LogStep, TrialSpec, WorkerStep
 from orchestrator.schema.capture import READY_TRIAL, TrialCapture, log_line, step_lines
 from orchestrator.schema.errors import CaptureError
 from orchestrator.schema.record import Phase
@@ -142,9 +142,9 @@ class Arm:
         return TrialCapture(number, made, log, complete=True)
 
 
-def _asks(step: HttpStep | WorkerStep) -> bool:
+def _asks(step: HttpStep | WorkerStep | CommandStep) -> bool:
     """Whether the step is the question itself; the others only read what the engine counted meanwhile."""
-    return isinstance(step, WorkerStep) or step.method == "POST"
+    return not isinstance(step, HttpStep) or step.method == "POST"
 
 
 @contextmanager
@@ -158,6 +158,9 @@ def running_arm(cell: Cell, adapter: Adapter, folder: Path, settings: RunSetting
     """
     port = free_port()
     launch = adapter.launch(cell, LaunchContext(port, folder.resolve()))
+    if isinstance(launch.ready, EachStep):
+        reason = "a distribution check makes thousands of answers, and this engine path loads the model for each"
+        raise ArmStopped(Status.UNSUPPORTED, reason, "check this engine through its server, where it has one")
     with EngineProcess.start(launch, folder) as process:
         try:
             channel = Channel(process, launch, port, settings)

@@ -17,6 +17,7 @@ from orchestrator.process.errors import LaunchError
 from orchestrator.runner.arm import ArmStopped, running_arm, seed_of
 from orchestrator.runner.check_plan import PlannedCheck, plan_checks, prints_of
 from orchestrator.runner.events import BatchDone, Said
+from orchestrator.runner.framing import frame_of
 from orchestrator.schema.cell import CHECK_SUFFIX
 from orchestrator.schema.errors import EngineRefusal
 from orchestrator.schema.record import CheckArm, CheckEndRecord, CheckPlanRecord, CheckRecord
@@ -129,7 +130,8 @@ class _Block:
         if known is not None:
             return known
         preset = self.preset
-        prompts = load_prompts(planned.baseline.workload.prompts)
+        frame = frame_of(planned.baseline, self._adapter(planned.baseline))
+        prompts = [frame(one) for one in load_prompts(*planned.baseline.workload.source)]
         tried = candidates([(prompt.id, prompt.text) for prompt in prompts])
         texts = {context: text for context, (_, text) in tried.items()}
         self.listen(Said(f"{planned.block}: check: {len(texts)} candidate contexts, {PILOT} generations each"))
@@ -289,10 +291,10 @@ def _speculative(need: Need) -> bool:
 
 
 def _short(cell: Cell, factor: float = 1.0) -> Cell:
-    """The cell with answers as short as the check compares, at a part of its temperature."""
+    """The cell with cold prompts and answers as short as the check compares, at a part of its temperature."""
     return replace(
         cell,
-        workload=replace(cell.workload, max_tokens=TOKENS),
+        workload=replace(cell.workload, max_tokens=TOKENS, cache="cold"),
         sampling=replace(cell.sampling, temperature=cell.sampling.temperature * factor),
     )
 

@@ -17,6 +17,7 @@ from orchestrator.runner.events import (
     SessionDone,
     SessionStarted,
 )
+from orchestrator.runner.framing import frame_of
 from orchestrator.runner.memory_trial import memory_trials
 from orchestrator.runner.plan import (
     PlannedAttempt,
@@ -29,11 +30,15 @@ from orchestrator.runner.plan import (
 from orchestrator.runner.replay import replay_blocks
 from orchestrator.runner.resolved import matrix_record
 from orchestrator.runner.session import SessionPlan, run_session
+from orchestrator.runner.survey import prompts_digest
+from orchestrator.runner.token_texts import record_token_texts
 from orchestrator.schema.cell import Role
 from orchestrator.schema.record import AttemptRecord, CellRecord, MatrixRecord, NoteRecord, Place, SetRecord
 from orchestrator.schema.replay import Replayer
 from orchestrator.schema.status import Status
 from orchestrator.store.index import Index
+from orchestrator.store.running import Running, announced, own_pid
+from orchestrator.workloads.errors import WorkloadError
 from orchestrator.workloads.load import load_prompts
 
 if TYPE_CHECKING:
@@ -91,6 +96,8 @@ def execute(job: Job, directory: RunDirectory, listen: Listener) -> bool:
             if job.matrix.run.confirm_winner and not job.again:
                 _confirm_winners(job, directory, listen)
             replay_blocks(job, directory, listen)
+            if job.matrix.checks.greedy_identity:
+                record_token_texts(job, directory)
             if job.expansion.checks:
                 from orchestrator.runner.check_run import run_checks  # noqa: PLC0415  (loads SciPy)
 
@@ -267,13 +274,20 @@ def _run_one(
 ) -> Status:
     settings = job.matrix.run
     adapter = job.adapters[cell.engine.adapter]
-    prompts, phases = load_prompts(cell.workload.prompts), instrumented(adapter, cell, settings)
-    trials = session_trials(prompts, cell, settings, place.set_index, phases=phases)
+    surveyed = job.survey.fates[cell.id].facts.get("prompts")
+    if surveyed is not None and surveyed != prompts_digest(cell, adapter):
+        raise WorkloadError(f"the prompts of workload {cell.workload.name} changed while the run went on: run it again")
+    prompts, phases = load_prompts(*cell.workload.source), instrumented(adapter, cell, settings)
+    trials = session_trials(prompts, cell, settings, place.set_index, phases=phases, frame=frame_of(cell, adapter))
     folder = directory.session_folder(cell.id, place.fingerprint, place.attempt, place.set_index, place.take)
     relative = folder.relative_to(directory.path).as_posix()
     listen(SessionStarted(cell.id, place.set_index, planned_sets, len(trials)))
     plan = SessionPlan(cell, place, trials, folder, relative, settings)
-    result = run_session(plan, adapter, listen)
+    now = Running(
+        own_pid(), cell.id, place.attempt, place.set_index, planned_sets, len(trials), utc_now()
+    )  # fmt: skip
+    with announced(directory.path, now):
+        result = run_session(plan, adapter, listen)
     for record in result.trials:
         directory.append(record)
     directory.append(result.session)
@@ -284,10 +298,21 @@ def _run_one(
 def _write_matrix(job: Job, directory: RunDirectory, index: Index) -> None:
     record = matrix_record(job.matrix, job.expansion, job.survey)
     able = sorted({c.engine.name for c in job.expansion.cells if isinstance(job.adapters[c.engine.adapter], Replayer)})
-    record = replace(record, run_settings={**record.run_settings, REPLAYS: able})
+    adapters = {name: _adapter_facts(job.adapters[one.adapter]) for name, one in job.matrix.engines.items()}
+    record = replace(record, run_settings={**record.run_settings, REPLAYS: able}, adapters=adapters)
     known = index.matrix
     if known is None or _comparable(known) != _comparable(record):
         directory.append(record)
+
+
+def _adapter_facts(adapter: Adapter) -> dict[str, str]:
+    """What a report says of an adapter, which it must not import."""
+    return {
+        "adapter": adapter.name,
+        "title": adapter.title,
+        "shape": adapter.shape.value,
+        "verified": adapter.verified.value,
+    }
 
 
 def _comparable(record: MatrixRecord) -> tuple[object, ...]:

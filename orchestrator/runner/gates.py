@@ -12,7 +12,7 @@ from orchestrator.schema.record import Engagement, Phase
 from orchestrator.schema.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from orchestrator.schema.adapter import Adapter
     from orchestrator.schema.capture import StepCapture, TrialCapture
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SWAP_LIMIT_BYTES = 500_000_000
 """Growth of swap over a session from which it counts as measured under memory pressure (docs/memory)."""
+
+CACHE_REST = 4
+"""Tokens of a cached text that an engine may evaluate again: llama.cpp does so with the last one."""
 
 STALL_LIMIT = 0.05
 """Share of a trial in which all tasks waited for memory, from which its times are not the engine's."""
@@ -58,15 +61,36 @@ def _refused_as(step: StepCapture) -> Status | None:
     return Status.UNSUPPORTED if isinstance(said, dict) and refused.items() <= said.items() else None
 
 
-def judge_trial(cell: Cell, observations: Iterable[Observation]) -> Judgement:
-    """Whether something else than the cell was measured: a cached prompt, or a drafter in a baseline."""
+def judge_trial(
+    cell: Cell, observations: Iterable[Observation], phase: str = Phase.MEASURED, shared: int | None = None
+) -> Judgement:
+    """Whether something else than the cell was measured: a cached prompt, a cold one, or a drafter in a baseline.
+
+    ``shared`` is with how many tokens all measured prompts of the session begin, where that is known.
+    """
+    observations = tuple(observations)
     values = {item.metric: item.value for item in observations if isinstance(item.value, int | float)}
     cached = values.get("cached_tokens", 0)
-    if cached:
+    if cell.workload.cache != "cold":
+        if phase == Phase.MEASURED and (why := _too_cold(cell.workload.cache, values, shared)):
+            return Judgement(Status.CONTAMINATED, why)
+    elif cached:
         return Judgement(Status.CONTAMINATED, f"{cached} prompt tokens came from a cache; the cell asks for cold ones")
     if cell.method.kind is MethodKind.NONE and values.get("drafted_tokens", 0):
         return Judgement(Status.CONTAMINATED, f"{values['drafted_tokens']} tokens were drafted in a baseline")
     return GOOD
+
+
+def _too_cold(cache: str, values: Mapping[str, float], shared: int | None) -> str:
+    """Why a prompt was not as warm as its cell asks for; empty where it was."""
+    if "cached_tokens" not in values or "prompt_tokens" not in values:
+        return f"the engine does not count cached prompt tokens; the cell asks for a {cache} prompt"
+    cached, prompt = values["cached_tokens"], values["prompt_tokens"]
+    least = prompt if cache == "warm" else shared
+    if cached == 0 or (least is not None and cached < least - CACHE_REST):
+        found = "no prompt token" if cached == 0 else f"only {cached:g} of {prompt:g} prompt tokens"
+        return f"{found} came from the cache; the cell asks for a {cache} one"
+    return ""
 
 
 def judge_memory(memory: Iterable[Observation], wait_s: float | None) -> Judgement:
@@ -88,7 +112,7 @@ def engagement(adapter: Adapter, cell: Cell, trials: Sequence[TrialRecord]) -> E
     """Whether the drafter worked, over the measured trials of one session (docs/methodology, Engagement)."""
     if cell.method.kind is MethodKind.NONE:
         return Engagement.OFF
-    drafted, silent = 0, 0
+    drafted, silent, rounds = 0, 0, 0
     measured = [trial for trial in trials if trial.phase is Phase.MEASURED and trial.status is Status.OK]
     for trial in measured:
         for item in trial.observations:
@@ -97,7 +121,9 @@ def engagement(adapter: Adapter, cell: Cell, trials: Sequence[TrialRecord]) -> E
                     drafted += item.value
                 elif item.absent is Absence.NOT_REPORTED:
                     silent += 1
-    if drafted:
+            elif item.metric == "verify_rounds" and isinstance(item.value, int):
+                rounds += item.value  # by definition each judged a draft, even where the drafts are not counted
+    if drafted or rounds:
         return Engagement.ENGAGED
     if not measured or silent == len(measured):
         return Engagement.UNVERIFIABLE

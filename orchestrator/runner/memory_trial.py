@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.clock import utc_now
 from orchestrator.runner.events import Said
+from orchestrator.runner.framing import frame_of
 from orchestrator.runner.plan import session_trials
 from orchestrator.runner.session import SessionPlan, run_session
 from orchestrator.schema.fit import ForeseesMemory
@@ -46,7 +47,7 @@ def _one(job: Job, directory: RunDirectory, cell: Cell, fingerprint: str, listen
         unmapped.basis if unmapped is not None else "weights mapped as in the measurement: this engine cannot do else"
     )
     settings = replace(job.matrix.run, trials=1, warmup=0, phases=False)
-    trials = session_trials(load_prompts(cell.workload.prompts), cell, settings, 0)
+    trials = session_trials(load_prompts(*cell.workload.source), cell, settings, 0, frame=frame_of(cell, adapter))
     folder = directory.memory_folder(cell.id, fingerprint)
     relative = folder.relative_to(directory.path).as_posix()
     listen(Said(f"  {cell.id}: memory trial, untimed ({basis})"))

@@ -63,15 +63,16 @@ def observe_trial(adapter: Adapter, cell: Cell, capture: TrialCapture) -> Observ
             (*parsed.problems, "no token arrived"),
         )
     bursts = _bursts(arrivals.tokens)
-    ours = _our_observations(arrivals, bursts)
+    ours = _our_observations(arrivals, bursts, cell.workload.cache)
     ids = tuple(token for arrival in arrivals.tokens for token in arrival.ids)
     problems = list(parsed.problems)
-    if ids != parsed.token_ids:
+    if parsed.token_ids and ids != parsed.token_ids:  # none: the engine does not tell which text is whose
         problems.append(f"{len(ids)} token ids arrived in time order, the engine's answer has {len(parsed.token_ids)}")
     late = _late_stamps((*ours, *parsed.observations))
     if late is not None:
         problems.append(late)
         ours = [absent(o.metric, Absence.SUPPRESSED, late) if o.metric in FROM_GAPS else o for o in ours]
+    ours += _cache_share(parsed.observations)
     if arrivals.burst_source == "engine":
         problems += _pass_problems((*ours, *parsed.observations), bursts)
     sent = arrivals.sent_s
@@ -89,6 +90,25 @@ def observe_trial(adapter: Adapter, cell: Cell, capture: TrialCapture) -> Observ
     )
 
 
+def _cache_share(observations: Iterable[Observation]) -> list[Observation]:
+    """What part of the prompt came from a cache, where the engine counts both."""
+    counts = {one.metric: one.value for one in observations if isinstance(one.value, int)}
+    if "cached_tokens" not in counts or not counts.get("prompt_tokens"):
+        return []
+    return [observed("cached_share", counts["cached_tokens"] / counts["prompt_tokens"], "cached ÷ prompt tokens")]
+
+
+def _first_answer(wait_s: float, cache: str) -> list[Observation]:
+    """Under the name that says what the engine had of the prompt: the two are never one number."""
+    if cache == "cold":
+        return [observed("ttft", wait_s, SOURCE)]
+    why = f"the prompt is {cache}: see ttft_cached"
+    return [
+        observed("ttft_cached", wait_s, SOURCE, note=f"{cache} prompt"),
+        absent("ttft", Absence.NOT_APPLICABLE, why),
+    ]
+
+
 def _bursts(tokens: tuple[Arrival, ...]) -> list[_Burst]:
     """Groups of consecutive arrivals with one key; a burst's time is that of its first token."""
     bursts: list[_Burst] = []
@@ -102,11 +122,11 @@ def _bursts(tokens: tuple[Arrival, ...]) -> list[_Burst]:
     return bursts
 
 
-def _our_observations(arrivals: Arrivals, bursts: list[_Burst]) -> list[Observation]:
+def _our_observations(arrivals: Arrivals, bursts: list[_Burst], cache: str) -> list[Observation]:
     sent = arrivals.sent_s
     note = None if arrivals.burst_source == "engine" else "bursts inferred from arrival gaps"
     found = [
-        observed("ttft", bursts[0].t_s - sent, SOURCE),
+        *_first_answer(bursts[0].t_s - sent, cache),
         observed("e2e_latency", arrivals.done_s - sent, SOURCE),
         observed("burst_count", len(bursts), SOURCE, note=note),
     ]

@@ -12,7 +12,7 @@ from orchestrator.schema.record import CONFIRM, Phase
 from orchestrator.schema.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from orchestrator.matrix.types import Block, RunSettings
     from orchestrator.runner.survey import CellFate
@@ -126,25 +126,37 @@ def instrumented(adapter: object, cell: Cell, settings: RunSettings) -> bool:
 
 
 def session_trials(
-    prompts: Sequence[Prompt], cell: Cell, settings: RunSettings, set_index: int, *, phases: bool = False
+    prompts: Sequence[Prompt],
+    cell: Cell,
+    settings: RunSettings,
+    set_index: int,
+    *,
+    phases: bool = False,
+    frame: Callable[[Prompt], Prompt] = lambda prompt: prompt,
 ) -> tuple[tuple[TrialSpec, Prompt], ...]:
     """The trials of one session: warm-ups on other prompts, then the same measured list in every session.
 
     Seeds are a function of (prompt, set) alone, so all arms of a set share them. With ``phases`` the last set's session
     repeats the measured list instrumented, after all else: it heats the machine before as few sessions as can be.
+    ``frame`` puts a prompt into the form that is sent.
     """
-    measured = list(prompts[: settings.trials])
-    spare = list(prompts[settings.trials :])
+    count = cell.workload.trials or settings.trials
+    measured, spare = list(prompts[:count]), list(prompts[count:])
     plan = []
     for number in range(settings.warmup):
         prompt = spare[number % len(spare)] if spare else _warmup_prompt(measured[0])
         plan.append((Phase.WARMUP, prompt))
-    plan += [(Phase.MEASURED, prompt) for prompt in measured]
+    if cell.workload.cache == "shared-prefix":
+        plan.append((Phase.PRIME, spare[0] if spare else _warmup_prompt(measured[0])))
+    for prompt in measured:
+        if cell.workload.cache == "warm":
+            plan.append((Phase.PRIME, prompt))
+        plan.append((Phase.MEASURED, prompt))
     if phases and set_index == settings.sessions - 1:
         plan += [(Phase.PHASES, prompt) for prompt in measured]
     return tuple(
-        (TrialSpec(i, phase.value, prompt.id, prompt.text, _seed(cell.sampling.seed, prompt.id, set_index)), prompt)
-        for i, (phase, prompt) in enumerate(plan)
+        (TrialSpec(i, phase.value, prompt.id, prompt.text, _seed(_start(cell, phase), prompt.id, set_index)), prompt)
+        for i, (phase, prompt) in enumerate((phase, frame(prompt)) for phase, prompt in plan)
     )
 
 
@@ -205,7 +217,12 @@ def _gave_up(cell: Cell, attempt: int, index: Index) -> bool:
 
 
 def _warmup_prompt(like: Prompt) -> Prompt:
-    return replace(like, id="warmup", text=WARMUP_TEXT, answer=None)
+    return replace(like, id="warmup", text=WARMUP_TEXT, answer=None, task=None, messages=None, context_tokens=None)
+
+
+def _start(cell: Cell, phase: Phase) -> int:
+    """A priming request draws its own answer, not the one that is measured after it."""
+    return cell.sampling.seed + (1 if phase is Phase.PRIME else 0)
 
 
 def _seed(base: int, prompt_id: str, set_index: int) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from orchestrator.schema.adapter import Rule
 from orchestrator.schema.cell import Role
 from orchestrator.schema.metrics import TIME_TO_N, VOCABULARY
+from orchestrator.schema.record import Phase
 from orchestrator.schema.result import Outcome
 from orchestrator.schema.status import STATUS_RULES
 
@@ -92,7 +93,7 @@ def winner_to_confirm(index: Index, block: str) -> str | None:
         rows += [
             _compare(values, state, floor)
             for state in members
-            if STATUS_RULES[state.status].ranked and _claimed_exact(state)
+            if STATUS_RULES[state.status].ranked and _claimed_exact(state) and not _broken(index, state)
         ]
     faster = [row for row in apply_holm(rows) if row.outcome is Outcome.LOWER and row.ratio is not None]
     if len(faster) < MANY:
@@ -140,6 +141,23 @@ def _compare(values: _Values, state: CellState, floor: NoiseFloor | None) -> Com
         better=VOCABULARY[metric].better,
         noise_floor=floor.half_width if floor is not None and metric == WAIT else None,
     )
+
+
+def _broken(index: Index, state: CellState) -> bool:
+    """Whether the cell's answers are none where its baseline's are: the best of such a run is nothing to confirm."""
+    from orchestrator.stats.broken import broken_pairs  # noqa: PLC0415
+
+    base = index.cells.get(state.baseline or "", state)
+    mine, theirs = (
+        {
+            (trial.place.set_index, trial.prompt_id): trial.degenerate.partition(":")[0]
+            for trial in (*one.partner_trials, *one.trials)
+            if trial.phase is Phase.MEASURED and trial.place.attempt == state.attempt
+        }
+        for one in (state, base)
+    )
+    greedy = not state.settings["sampling"]["temperature"]
+    return bool(broken_pairs(mine, theirs, greedy=greedy).refusal)
 
 
 def _claimed_exact(state: CellState) -> bool:

@@ -16,6 +16,7 @@ from orchestrator.process.ports import free_port
 from orchestrator.process.spawn import EngineProcess
 from orchestrator.runner.channel import Channel
 from orchestrator.runner.events import Said
+from orchestrator.runner.framing import frame_of
 from orchestrator.runner.gates import judge_exchange
 from orchestrator.schema.adapter import HttpStep, LaunchContext, LogStep, WorkerStep
 from orchestrator.schema.capture import READY_TRIAL, TrialCapture, step_lines
@@ -137,10 +138,11 @@ class _Session:
     def _ranked(self, channel: Channel, number: int, want: Want) -> tuple[tuple[Ranked, ...], Status, str]:
         if not isinstance(self.adapter, Replayer):
             raise TypeError(f"{self.adapter.name} offers no replays")
-        prompt = next((p for p in load_prompts(self.cell.workload.prompts) if p.id == want.prompt_id), None)
+        prompt = next((p for p in load_prompts(*self.cell.workload.source) if p.id == want.prompt_id), None)
         if prompt is None:
             return (), Status.FAILED, f"the workload has no prompt {want.prompt_id} any more"
-        spec = ReplaySpec(number, prompt.text, want.ids, want.places, want.width, want.full)
+        text = frame_of(self.cell, self.adapter)(prompt).text
+        spec = ReplaySpec(number, text, want.ids, want.places, want.width, want.full)
         try:
             steps = self.adapter.replay_steps(self.cell, spec)
         except ValueError as err:

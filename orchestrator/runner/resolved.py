@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestrator.clock import utc_now
+from orchestrator.demo.packaged import PACKAGED
+from orchestrator.matrix.paths import DEMO
 from orchestrator.runner.check_plan import prints_of
 from orchestrator.schema.record import MatrixRecord
 
 if TYPE_CHECKING:
-    from orchestrator.matrix.types import Expansion, Matrix, RunSettings
+    from orchestrator.matrix.types import Expansion, Matrix, ModelSpec, RunSettings
     from orchestrator.runner.survey import Survey
     from orchestrator.schema.cell import CheckCell
 
@@ -30,6 +32,7 @@ def matrix_record(matrix: Matrix, expansion: Expansion, survey: Survey) -> Matri
                     "settings": _plain(cell.settings()),
                     "facts": dict(fate.facts),
                     "memory": fate.need.plain() if fate.need is not None else None,
+                    "fit": {"verdict": fate.fit.verdict.value, "why": fate.fit.sentence} if fate.fit else None,
                 }
             )
     run = matrix.run
@@ -56,7 +59,7 @@ def matrix_record(matrix: Matrix, expansion: Expansion, survey: Survey) -> Matri
         "mismatches": {name: found.mismatch for name, found in survey.engines.items() if found.mismatch},
         "force_fit": run.force_fit,
         "not_formed": [list(item) for item in expansion.not_formed],
-        "demo_models": sorted({model for model, files in matrix.models.items() if "demo:" in repr(files)}),
+        "demo_models": sorted(name for name, model in matrix.models.items() if _made_here(model)),
     }
     return MatrixRecord(
         matrix.text,
@@ -68,6 +71,12 @@ def matrix_record(matrix: Matrix, expansion: Expansion, survey: Survey) -> Matri
         host=dict(survey.host),
         checks=tuple(_check(check, survey) for check in expansion.checks),
     )
+
+
+def _made_here(model: ModelSpec) -> bool:
+    """Whether the target is one of the tiny ones made for this tool, whose speed says nothing of another's."""
+    others = {f"{DEMO}{one.name}" for one in PACKAGED}
+    return any(files.target.startswith(DEMO) and files.target not in others for files in model.files.values())
 
 
 def _check(check: CheckCell, survey: Survey) -> dict[str, str]:

@@ -6,8 +6,6 @@ writes the journal.
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,9 +16,12 @@ from orchestrator.host.memory import MemorySampler
 from orchestrator.host.state import state
 from orchestrator.process.errors import LaunchError
 from orchestrator.process.ports import free_port
-from orchestrator.process.spawn import EngineProcess
+from orchestrator.process.spawn import STDERR, EngineProcess
 from orchestrator.runner.channel import LOG_TAIL_LINES, Channel
+from orchestrator.runner.commands import Commands
 from orchestrator.runner.events import TrialDone
+from orchestrator.runner.exchange import exchange
+from orchestrator.runner.framing import framed_conditions
 from orchestrator.runner.gates import (
     GOOD,
     Judgement,
@@ -30,17 +31,31 @@ from orchestrator.runner.gates import (
     judge_session,
     judge_trial,
 )
+from orchestrator.runner.grading import Graded, grade_answer, storable
 from orchestrator.runner.observe import ObservedTrial, observe_trial
+from orchestrator.runner.prompt_ids import common_start, ids_condition
 from orchestrator.runner.warmup import settled
-from orchestrator.schema.adapter import LaunchContext, LogStep, keeps_state, session_conditions
-from orchestrator.schema.capture import READY_TRIAL, StepCapture, TrialCapture, log_line, read_session, step_lines
+from orchestrator.schema.adapter import (
+    EachStep,
+    LaunchContext,
+    TellsPromptIds,
+    exit_refusal,
+    keeps_state,
+    session_conditions,
+)
+from orchestrator.schema.capture import (
+    PROMPTS_TRIAL,
+    READY_TRIAL,
+    TrialCapture,
+    read_session,
+)
 from orchestrator.schema.errors import CaptureError, EngineRefusal
 from orchestrator.schema.observation import Observation, observed
 from orchestrator.schema.record import Engagement, Phase, Place, SessionRecord, TrialRecord
 from orchestrator.schema.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from orchestrator.matrix.types import RunSettings
@@ -88,6 +103,7 @@ class _Session:
         self.records: list[TrialRecord] = []
         self.observations: list[Observation] = []
         self.conditions: tuple[Condition, ...] = ()
+        self.prompt_ids: dict[str, tuple[int, ...]] = {}
         self.energy = EnergySampler()
         self.remedy = ""
         self.exit_code: int | None = None
@@ -123,20 +139,50 @@ class _Session:
         port = free_port()
         launch = self.adapter.launch(self.cell, LaunchContext(port, self.plan.folder.resolve()))
         try:
-            with EngineProcess.start(launch, self.plan.folder) as process:
-                try:
-                    verdict = self._converse(process, launch, port)
-                finally:
-                    self.tail = process.log_tail(LOG_TAIL_LINES)
-                    self.exit_code = process.stop().exit_code
-                self.tail = process.log_tail(LOG_TAIL_LINES)
+            verdict = self._commands(launch) if isinstance(launch.ready, EachStep) else self._process(launch, port)
         except LaunchError as err:
             self.remedy = err.next_step
             return Judgement(Status.TIMEOUT if err.timed_out else Status.FAILED, err.what)
         except EngineRefusal as err:
-            return Judgement(Status(err.status), err.reason)
+            log = self.plan.folder / STDERR
+            said = log.read_bytes().decode("utf-8", "replace") if log.exists() else ""
+            return self._explained(Judgement(Status(err.status), err.reason), said)
         self._parse_session()
         return verdict
+
+    def _process(self, launch: Launch, port: int) -> Judgement:
+        with EngineProcess.start(launch, self.plan.folder) as process:
+            try:
+                verdict = self._converse(process, launch, port)
+            finally:
+                self.tail = process.log_tail(LOG_TAIL_LINES)
+                self.exit_code = process.stop().exit_code
+            self.tail = process.log_tail(LOG_TAIL_LINES)
+        return verdict
+
+    def _commands(self, launch: Launch) -> Judgement:
+        """A session without a process of its own: each exchange starts the command and sees it to its end."""
+        commands = Commands(launch, self.plan.folder, self.settings)
+        self.energy.start()
+        try:
+            verdict = self._check_ready(commands, commands)
+            if verdict.status is Status.OK:
+                verdict = self._trials(commands, commands, instrumented=False)
+        finally:
+            self.energy.stop()
+            self.observations += commands.memory()
+            self.tail, self.exit_code = commands.log_tail(LOG_TAIL_LINES), commands.exit_code
+        if verdict.status is Status.OK:
+            self._trials(commands, commands, instrumented=True)
+        return verdict
+
+    def _explained(self, verdict: Judgement, stderr: str) -> Judgement:
+        """A failure in the words of who knows the engine, with what to do, where its last output tells."""
+        refusal = exit_refusal(self.adapter, self.cell, stderr)
+        if refusal is None:
+            return verdict
+        self.remedy = refusal.remedy
+        return Judgement(refusal.status, refusal.reason)
 
     def _converse(self, process: EngineProcess, launch: Launch, port: int) -> Judgement:
         channel = Channel(process, launch, port, self.settings)
@@ -148,6 +194,7 @@ class _Session:
         try:
             verdict = self._check_ready(channel, process)
             if verdict.status is Status.OK:
+                self._ask_ids(channel, process)
                 verdict = self._trials(channel, process, instrumented=False)
             sampler.final_read()
         finally:
@@ -158,18 +205,30 @@ class _Session:
             self._trials(channel, process, instrumented=True)
         return verdict
 
-    def _check_ready(self, channel: Channel, process: EngineProcess) -> Judgement:
+    def _check_ready(self, channel: Channel | Commands, process: EngineProcess | Commands) -> Judgement:
         capture = self._exchange(channel, process, READY_TRIAL, self.adapter.ready_steps(self.cell))
         verdict = judge_exchange(capture)
         if verdict.status is not Status.OK:
-            return verdict
+            return self._explained(verdict, capture.log)
         refusal = self.adapter.check_ready(self.cell, capture, process.stdout, process.stderr)
         if refusal is None:
             return GOOD
         self.remedy = refusal.remedy
         return Judgement(refusal.status, refusal.reason)
 
-    def _trials(self, channel: Channel, process: EngineProcess, *, instrumented: bool) -> Judgement:
+    def _ask_ids(self, channel: Channel, process: EngineProcess) -> None:
+        """Asks for the measured prompts' token ids; an engine that does not tell them is measured all the same."""
+        if not isinstance(self.adapter, TellsPromptIds):
+            return
+        texts = {one.prompt_id: one.prompt for one, _ in self.plan.trials if one.phase == Phase.MEASURED}
+        steps = self.adapter.prompt_id_steps(tuple(texts.values()))
+        found = self.adapter.parse_prompt_ids(self._exchange(channel, process, PROMPTS_TRIAL, steps))
+        if found is not None and len(found) == len(texts):
+            self.prompt_ids = dict(zip(texts, found, strict=True))
+
+    def _trials(
+        self, channel: Channel | Commands, process: EngineProcess | Commands, *, instrumented: bool
+    ) -> Judgement:
         for spec, prompt in self.plan.trials:
             if (spec.phase == Phase.PHASES) != instrumented or (spec.phase == Phase.WARMUP and self._warm()):
                 continue
@@ -190,7 +249,7 @@ class _Session:
                     line[0] if line else "",
                 )
             )
-            if record.status in (Status.FAILED, Status.TIMEOUT) or process.poll() is not None:
+            if record.status in (Status.FAILED, Status.TIMEOUT, Status.UNSUPPORTED) or process.poll() is not None:
                 return self._ended_early(process, record)
         return GOOD
 
@@ -198,7 +257,7 @@ class _Session:
         """A drafter that remembers requests gets every warm-up: a number of them that varies would vary its drafts."""
         return settled(self.records) and not keeps_state(self.adapter, self.cell)
 
-    def _ended_early(self, process: EngineProcess, record: TrialRecord) -> Judgement:
+    def _ended_early(self, process: EngineProcess | Commands, record: TrialRecord) -> Judgement:
         reason = f"trial {record.trial} ({record.phase.value}): {record.reason}"
         if process.poll() is None:
             return Judgement(record.status, reason)
@@ -214,13 +273,17 @@ class _Session:
         memory: tuple[Observation, ...],
     ) -> TrialRecord:
         seen, verdict = ObservedTrial((), (), "", "error", (), ()), judge_exchange(capture)
-        if verdict.status is Status.OK:
+        graded = Graded(None, "", ())
+        if verdict.status is not Status.OK:
+            verdict = self._explained(verdict, capture.log)
+        else:
             try:
                 seen = observe_trial(self.adapter, self.cell, capture)
             except CaptureError as err:
                 verdict = Judgement(Status.UNPARSED, str(err))
             else:
-                verdict = judge_trial(self.cell, seen.observations)
+                verdict = judge_trial(self.cell, seen.observations, spec.phase, common_start(self.prompt_ids))
+                graded = grade_answer(prompt, seen.text, seen.finish_reason, seen.token_ids)
                 memory = (*memory, self._energy(capture))
                 if verdict.status is Status.OK:
                     wait = next((o.value for o in seen.observations if o.metric == "e2e_latency"), None)
@@ -237,13 +300,15 @@ class _Session:
             spec.seed,
             verdict.status,
             verdict.reason,
-            (*seen.observations, *memory),
+            (*seen.observations, *graded.observations, *memory),
             seen.token_ids,
-            seen.text,
+            storable(seen.text),
             seen.finish_reason,
             seen.curve,
             seen.problems,
             started_utc,
+            grade=graded.grade,
+            degenerate=graded.degenerate,
         )
 
     def _energy(self, capture: TrialCapture) -> Observation:
@@ -252,29 +317,10 @@ class _Session:
         tokens = came.tokens if came is not None else ()
         return self.energy.decode(tokens[0].t_s, tokens[-1].t_s) if tokens else self.energy.decode(0.0, 0.0)
 
-    def _exchange(self, channel: Channel, process: EngineProcess, trial: int, steps: Sequence[Step]) -> TrialCapture:
-        """Makes the exchanges, and only then writes them down: nothing touches the disk beside the engine."""
-        log_from = process.stderr_size()
-        captures: list[StepCapture] = []
-        try:
-            with _no_collection():
-                for step in steps:
-                    if isinstance(step, LogStep):
-                        process.wait_for_log(step.pattern, log_from, step.timeout_s)
-                        continue
-                    captures.append(channel.make(step))
-                    if captures[-1].error is not None:
-                        break
-        finally:
-            log_to = process.stderr_size()
-            with self.events.open("a", encoding="utf-8") as file:
-                for capture in captures:
-                    file.writelines(step_lines(trial, capture))
-                file.write(log_line(trial, log_from, log_to))
-        with process.stderr_path.open("rb") as stderr:
-            stderr.seek(log_from)
-            log = stderr.read(log_to - log_from).decode("utf-8", "replace")
-        return TrialCapture(trial, {capture.name: capture for capture in captures}, log, complete=True)
+    def _exchange(
+        self, channel: Channel | Commands, process: EngineProcess | Commands, trial: int, steps: Sequence[Step]
+    ) -> TrialCapture:
+        return exchange(channel, process, trial, steps, self.events)
 
     def _parse_session(self) -> None:
         """Adds what the engine says only once per process; a truncated log then simply says less."""
@@ -285,15 +331,6 @@ class _Session:
         capture = read_session(self.events.read_text(encoding="utf-8"), stdout, stderr)
         self.observations += self.adapter.parse_session(self.cell, capture)
         if self.conditions:
-            self.conditions += session_conditions(self.adapter, self.cell, capture)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Our garbage collector does not run meanwhile: it would stamp what arrives late."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+            told = session_conditions(self.adapter, self.cell, capture)
+            ids = ids_condition(self.prompt_ids, self.records)
+            self.conditions = (*framed_conditions(self.conditions, self.cell, self.adapter), ids, *told)

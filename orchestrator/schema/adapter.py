@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
 from orchestrator.schema.capture import SessionCapture, TrialCapture
 from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
+from orchestrator.schema.chat_template import ChatTemplate
 from orchestrator.schema.observation import Observation
 from orchestrator.schema.status import Status
 
@@ -116,6 +117,11 @@ class LineReady:
 
 
 @dataclass(frozen=True, slots=True)
+class EachStep:
+    """Nothing lives between trials: every :class:`CommandStep` starts the launch's command anew, to its own end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How to start the engine: never a shell string.
 
@@ -125,13 +131,15 @@ class Launch:
         ready: how readiness is known.
         files: small files to write into the session's folder first, by relative path.
         keep_env: names to take over from our own environment.
+        cwd: where to run, absolute; the session's own folder unless given.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    ready: HttpReady | LineReady
+    ready: HttpReady | LineReady | EachStep
     files: Mapping[str, str] = field(default_factory=dict)
     keep_env: tuple[str, ...] = ()
+    cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,35 @@ class LogStep:
     timeout_s: float = 2.0
 
 
-Step = HttpStep | WorkerStep | LogStep
+FOLDER = "{folder}"
+"""Stands for the absolute path of the session's folder in the arguments of a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStep:
+    """One run of the launch's command (:class:`EachStep`) from its start to its end, both output streams stamped.
+
+    The capture's events are JSON, each ``{"stream": "stdout" | "stderr", "text": "…"}`` as one read of the pipe gave it
+    (``"hex"`` instead of ``"text"`` where the bytes end inside a character), then ``{"exit": 0}``. An exit code other
+    than 0 is an error. The step's output is also in files of :func:`command_folder`, which a later step may name.
+
+    Args:
+        name: of the step, one of its trial.
+        args: appended to the launch's command; :data:`FOLDER` in them becomes the session's folder.
+        files: small files to write into the step's own folder first, by relative path.
+    """
+
+    name: str
+    args: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def command_folder(trial: int, step: str) -> str:
+    """The folder of one command, relative to the session's: its files, ``stdout.log`` and ``stderr.log``."""
+    return f"{trial}-{step}"
+
+
+Step = HttpStep | WorkerStep | LogStep | CommandStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +288,50 @@ def session_conditions(adapter: object, cell: Cell, capture: SessionCapture) -> 
     """Conditions that only a whole process tells, by an adapter with a method of that name; nothing from another."""
     ask: Callable[[Cell, SessionCapture], tuple[Condition, ...]] | None = getattr(adapter, "session_conditions", None)
     return ask(cell, capture) if ask is not None else ()
+
+
+def exit_refusal(adapter: object, cell: Cell, stderr: str) -> Refusal | None:
+    """What it means that the engine's process ended by itself, by an adapter with a method ``explain_exit``.
+
+    ``None`` where the adapter has none, or knows no better than the exit code and the last words of ``stderr``.
+    """
+    ask: Callable[[Cell, str], Refusal | None] | None = getattr(adapter, "explain_exit", None)
+    return ask(cell, stderr) if ask is not None else None
+
+
+def token_texts(adapter: object, cell: Cell, ids: tuple[int, ...]) -> Mapping[int, str]:
+    """Texts of single tokens of the cell's target, as far as they are known, by an adapter with a method of that name.
+
+    Read from the model's files. An id that is not told has no text, which is no error.
+    """
+    ask: Callable[[Cell, tuple[int, ...]], Mapping[int, str]] | None = getattr(adapter, "token_texts", None)
+    return ask(cell, ids) if ask is not None and ids else {}
+
+
+def keeps_prompt_cache(adapter: object) -> bool:
+    """Whether the adapter can ask its engine to keep a prompt from request to request, by an attribute of that name."""
+    return bool(getattr(adapter, "keeps_prompt_cache", False))
+
+
+def chat_template(adapter: object, cell: Cell) -> ChatTemplate | None:
+    """The chat template in the target's files, by an adapter with a method of that name; ``None`` from another.
+
+    Raises:
+        ValueError: the files are there and cannot be read.
+    """
+    ask: Callable[[Cell], ChatTemplate | None] | None = getattr(adapter, "chat_template", None)
+    return ask(cell) if ask is not None else None
+
+
+@runtime_checkable
+class TellsPromptIds(Protocol):
+    """An adapter whose engine turns a text into token ids without generating, by the rule of its own requests."""
+
+    def prompt_id_steps(self, prompts: tuple[str, ...]) -> tuple[Step, ...]:
+        """One exchange per prompt, in order."""
+
+    def parse_prompt_ids(self, capture: TrialCapture) -> tuple[tuple[int, ...], ...] | None:
+        """The ids per prompt, in order; ``None`` where an answer is not of the known form."""
 
 
 def keeps_state(adapter: object, cell: Cell) -> bool:

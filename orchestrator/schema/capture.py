@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 READY_TRIAL = -1
+PROMPTS_TRIAL = -2
+"""The exchanges that tell which token ids the prompts become."""
 """The trial index under which steps before the first trial are recorded."""
 
 

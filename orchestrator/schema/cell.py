@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 TWIN_SUFFIX = "~twin"
 CHECK_SUFFIX = "~check"
@@ -109,6 +109,26 @@ class Workload:
     prompts: str
     max_tokens: int
     eos: EosPolicy
+    format: str | None = None
+    """The shape of the user's file, where the matrix says it; ``None`` lets the file tell."""
+    template: Literal["raw", "chat"] = "raw"
+    """Whether a prompt goes to the model as it stands, or as a conversation in the model's own chat template."""
+    system: str | None = None
+    """A system prompt in place of the prompts' own; of chat only."""
+    thinking: bool | None = None
+    """Whether the template asks the model to think; ``None`` leaves it to the template. Of chat only."""
+
+    cache: Literal["cold", "warm", "shared-prefix"] = "cold"
+    """What of a prompt the engine may have in its cache: nothing; the same prompt asked just before; a common start."""
+    prefix: str | None = None
+    """Text that stands before every raw prompt."""
+    trials: int | None = None
+    """Measured requests per session in place of the run's own number."""
+
+    @property
+    def source(self) -> tuple[str, str | None]:
+        """What the reader of prompts is asked for: the set's name or path, and its format."""
+        return self.prompts, self.format
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +219,16 @@ def fingerprint(cell: Cell, facts: Mapping[str, str]) -> str:
         settings["engine"].pop(path_key)
     for path_key in ("target", "drafts", "mtp"):
         settings["model"].pop(path_key)
-    settings["workload"].pop("prompts")
+    settings["workload"].pop("trials")  # the caller says how many there are with the run's settings
+    for path_key in ("prompts", "format"):  # what was read counts, by its hash, not where and how it was written
+        settings["workload"].pop(path_key)
+    if cell.workload.template == "raw":  # older runs have no word of it
+        for chat_key in ("template", "system", "thinking"):
+            settings["workload"].pop(chat_key)
+    if cell.workload.cache == "cold":
+        settings["workload"].pop("cache")
+    if cell.workload.prefix is None:
+        settings["workload"].pop("prefix")
     if cell.sampling.xtc_probability == 0:  # without it the threshold moves nothing, and older runs have neither
         for off in ("xtc_probability", "xtc_threshold"):
             settings["sampling"].pop(off)

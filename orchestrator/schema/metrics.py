@@ -87,6 +87,14 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
         _OURS,
     ),
     (
+        "ttft_cached",
+        "As ttft, of a request whose prompt the engine had in its cache, wholly or its beginning: the workload says "
+        "which. A cold prompt has none, and a cached one has no ttft.",
+        _S,
+        _LOW,
+        _OURS,
+    ),
+    (
         "e2e_latency",
         "Request sent to last event: queueing, prefill, drafting, verification and synchronisation included.",
         _S,
@@ -134,6 +142,7 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
         _ENG,
     ),
     ("prompt_tokens", "Prompt tokens by the engine's count, cached ones included.", _TOK, _NEITHER, _ENG),
+    ("cached_share", "Cached prompt tokens ÷ prompt tokens, both by the engine's count.", _ONE, _NEITHER, _DER),
     ("cached_tokens", "Prompt tokens that the engine took from a cache instead of evaluating.", _TOK, _NEITHER, _ENG),
     (
         "output_tokens",
@@ -144,6 +153,20 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
     ),
     ("finish_reason", "Why the answer ended: length, stop, eos or error.", Unit.WORD, _NEITHER, _ENG),
     ("drafted_tokens", "Tokens proposed by the drafter and handed to verification.", _TOK, _NEITHER, _ENG),
+    (
+        "judged_tokens",
+        "Drafted tokens that the target judged: accepted plus rejected. Drafts behind a refused one are not in it.",
+        _TOK,
+        _NEITHER,
+        _ENG,
+    ),
+    (
+        "draft_capacity",
+        "Verify rounds × the most tokens that a round may draft. Shorter rounds count in full: a bound, not a count.",
+        _TOK,
+        _NEITHER,
+        _ENG,
+    ),
     ("accepted_tokens", "Drafted tokens accepted; the bonus or correction token is not counted.", _TOK, _HIGH, _ENG),
     (
         "rejected_tokens",
@@ -166,6 +189,20 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
     (
         "acceptance_rate",
         "Accepted ÷ drafted. Pooled over a cell as the ratio of sums, never as a mean of rates.",
+        _ONE,
+        _HIGH,
+        _DER,
+    ),
+    (
+        "judged_acceptance_rate",
+        "Accepted ÷ judged: above acceptance_rate where drafts are longer than one token, and never pooled with it.",
+        _ONE,
+        _HIGH,
+        _DER,
+    ),
+    (
+        "capacity_acceptance_rate",
+        "Accepted ÷ draft_capacity: a lower bound of acceptance_rate, never pooled with it.",
         _ONE,
         _HIGH,
         _DER,
@@ -218,6 +255,20 @@ _TRIAL: tuple[tuple[str, str, Unit, Better, Clock], ...] = (
         _OS,
     ),
     ("task_correct", "A fixed task's answer is right.", Unit.TRUTH, _HIGH, Clock.GRADER),
+    (
+        "task_valid",
+        "A fixed task's answer has the form that the task asks for, be it right or wrong.",
+        Unit.TRUTH,
+        _HIGH,
+        Clock.GRADER,
+    ),
+    (
+        "output_degenerate",
+        "The answer is no answer: empty, unreadable, or one piece of text over and over, unasked.",
+        Unit.TRUTH,
+        _LOW,
+        Clock.GRADER,
+    ),
 )
 
 _SESSION: tuple[tuple[str, str, Unit, Better, Clock], ...] = (

@@ -25,9 +25,13 @@ CONFIRM = "confirm"
 
 
 class Phase(StrEnum):
-    """Warm-up and instrumented trials are kept and marked, never pooled; ``phases`` are timed inside a round."""
+    """Warm-up, instrumented and priming trials are kept and marked, never pooled.
+
+    ``phases`` are timed inside a round; ``prime`` puts into the engine's cache what a workload wants to be there.
+    """
 
     WARMUP = "warmup"
+    PRIME = "prime"
     MEASURED = "measured"
     PHASES = "phases"
 
@@ -66,6 +70,27 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialGrade:
+    """How a trial's answer was graded, once, when it was measured.
+
+    Args:
+        grader: digest of the task, so that a grade is never read beside another task's.
+        task: the kind of task: exact, numeric, regex, json, tool_call or python.
+        valid: whether the answer has the form that was asked for; ``None`` where none was.
+        correct: whether it is right; ``None`` where the task does not say what is.
+        reason: why, for whatever is not true.
+        so_far: right as far as it goes, and cut at the output limit; then ``correct`` is ``None``.
+    """
+
+    grader: str
+    task: str
+    valid: bool | None
+    correct: bool | None
+    reason: str
+    so_far: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TrialRecord:
     """One request and all that was observed of it. A failed trial is a record, never a gap."""
 
@@ -87,6 +112,10 @@ class TrialRecord:
     problems: tuple[str, ...]
     started_utc: str
     kind: Literal["trial"] = "trial"
+    grade: TrialGrade | None = None
+    """``None`` where the prompt states no task, and in runs of versions that did not grade."""
+    degenerate: str = ""
+    """``empty: …``, ``unreadable: …`` or ``loop: …`` where the answer is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +306,8 @@ class MatrixRecord:
     """The machine when the revision was made: ``budget`` of memory and the ``largest_others``."""
     checks: tuple[Mapping[str, Any], ...] = ()
     """Per distribution check: ``id``, ``cell``, ``baseline``, ``block``, ``preset``, ``fingerprint``, ``base``."""
+    adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Per engine, of its adapter: ``adapter``, ``title``, ``shape`` and ``verified`` (how, in words)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +355,21 @@ class ReplayRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TokensRecord:
+    """How tokens around the places where answers of a block part are spelled, by the target's own vocabulary.
+
+    Args:
+        texts: by token id, written as a decimal number.
+    """
+
+    block: str
+    attempt: int
+    texts: Mapping[str, str]
+    utc: str
+    kind: Literal["tokens"] = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryRecord:
     """One untimed request whose peak memory counts and nothing else: weights are not mapped where the engine allows it.
 
@@ -353,6 +399,7 @@ Record = (
     | MatrixRecord
     | NoteRecord
     | ReplayRecord
+    | TokensRecord
     | MemoryRecord
     | CheckPlanRecord
     | CheckRecord

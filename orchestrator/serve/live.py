@@ -15,6 +15,7 @@ from orchestrator.schema.status import Status
 from orchestrator.store.durations import expected_s, session_seconds
 from orchestrator.store.index import Index
 from orchestrator.store.journal import SEAL
+from orchestrator.store.running import Running, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,7 @@ class Snapshot:
         done: sessions finished of the newest attempts, of ``planned``.
         left_s: expected seconds to the end; ``None`` while nothing is known or nothing runs.
         latest: the sessions that ended last, newest first.
+        running: the session that runs now; ``None`` between sessions.
     """
 
     holder: Holder | None
@@ -46,6 +48,7 @@ class Snapshot:
     left_s: float | None
     latest: tuple[SessionRecord, ...]
     notes: tuple[NoteRecord, ...]
+    running: Running | None = None
 
 
 @dataclass
@@ -79,6 +82,7 @@ class Watcher:
             left_s=expected_s(queue, spent) if holder is not None and spent and queue else None,
             latest=tuple(reversed(sessions[-LATEST:])),
             notes=index.notes[-3:],
+            running=running_now(self.directory.path, holder.pid) if holder is not None else None,
         )
 
     @property

@@ -31,6 +31,7 @@ SERVED = {
     "report.md": "text/plain",
     "summary.json": "application/json",
     "metrics.csv": "text/plain",
+    "categories.csv": "text/plain",
     "metrics.parquet": "application/octet-stream",
     "run.json": "application/json",
     "journal.jsonl": "text/plain",
@@ -73,6 +74,7 @@ class LiveView:
     width: str
     progress: str
     left: str
+    now: str
     job: str
     job_tone: str
     said: tuple[str, ...]
@@ -96,6 +98,7 @@ def live_view(shot: Snapshot, job: Job | None, run: Path, words: Words) -> LiveV
         width=f"{100 * shot.done / shot.planned:.2f}%" if shot.planned else "0%",
         progress=words.say("{done} of {planned} sessions", done=shot.done, planned=shot.planned),
         left=words.say("about {time} left", time=seconds(shot.left_s)) if shot.left_s is not None else "",
+        now=_now(shot, words),
         job=told,
         job_tone=tone,
         said=tail(job.said) if job is not None else (),
@@ -116,6 +119,19 @@ def _state(shot: Snapshot, words: Words) -> str:
         return words.say("Nothing is being measured now")
     since = f"{shot.holder.since_utc[11:19]} UTC"
     return words.say("Being measured by process {pid} since {since}", pid=shot.holder.pid, since=since)
+
+
+def _now(shot: Snapshot, words: Words) -> str:
+    """The session that runs now; empty where none does, or where nobody said so."""
+    one = shot.running
+    if one is None:
+        return ""
+    message = "Now: {cell} · set {n} of {sets} · {requests} requests, warm-up included · since {time} UTC"
+    shown = words.say(
+        message, cell=clean(one.cell, 200), n=one.set_index + 1, sets=one.planned_sets, requests=one.requests,
+        time=clean(one.since_utc[11:19], 10),
+    )  # fmt: skip
+    return f"{shown} · {words.say('attempt {attempt}', attempt=one.attempt)}" if one.attempt > 1 else shown
 
 
 def _job(job: Job | None, words: Words) -> tuple[str, str]:
@@ -139,12 +155,15 @@ def _word(status: Status, shot: Snapshot, words: Words) -> str:
 def _row(cell: CellState, shot: Snapshot, busy: bool, words: Words) -> CellRow:
     rule = STATUS_RULES[cell.status]
     moving = cell.status is Status.ABORTED and shot.holder is not None
+    here = shot.running is not None and shot.running.cell == cell.id
     tone = "ask" if moving else ("good" if cell.status is Status.OK else ("bad" if rule.fails_run else "ask"))
     reason = "" if moving else words.said(clean(cell.reason, 300))
     icon = {"good": "●", "bad": "■", "ask": "○"}[tone]
     again = "" if busy else f"rerun?{urlencode({'cell': cell.id})}"
     sets = f"{cell.sets_done}/{cell.sets_planned}" if cell.sets_planned else "–"
-    return CellRow(clean(cell.id, 300), _word(cell.status, shot, words), tone, icon, sets, reason, again)
+    word = words.say("running now") if here else _word(cell.status, shot, words)
+    icon = "▶" if here else icon
+    return CellRow(clean(cell.id, 300), word, tone, icon, sets, reason, again)
 
 
 def live_html(view: LiveView, words: Words) -> str:
@@ -171,5 +190,10 @@ def confirm_html(cell: str, token: str, title: str, words: Words) -> str:
 def refused_html(what: str, title: str, words: Words) -> str:
     """Says why nothing was started."""
     return render_page(
-        "refused.html.j2", words, folder=HERE / "templates", what=clean(what, 600), title=title, language=words.language
+        "refused.html.j2",
+        words,
+        folder=HERE / "templates",
+        what=words.said(clean(what, 600)),
+        title=title,
+        language=words.language,
     )

@@ -80,12 +80,12 @@ def rows(frame: pd.DataFrame) -> tuple[tuple[int, str, float], ...]:
     """
     if frame.empty:
         return ()
-    try:
-        columns = [frame[name].tolist() for name in COLUMNS]
-    except KeyError as err:
-        absent = ", ".join(name for name in COLUMNS if name not in frame.columns)
-        present = ", ".join(map(str, frame.columns))
-        raise ValueError(f"the frame lacks the columns {absent}; it has {present}") from err
+    present = [str(name) for name in frame.columns]
+    absent = ", ".join(name for name in COLUMNS if name not in present)
+    if absent:
+        raise ValueError(f"the frame lacks the columns {absent}; it has {', '.join(present)}")
+    table = frame.to_numpy(dtype=object)
+    columns = [table[:, present.index(name)].tolist() for name in COLUMNS]
     return tuple(sorted((int(s), str(p), float(v)) for s, p, v in zip(*columns, strict=True)))
 
 

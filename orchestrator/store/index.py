@@ -45,6 +45,7 @@ class Index:
         replays: what baselines said of given texts, in order; of every attempt.
         memory: the newest memory trial of a cell under its present fingerprint, by cell id.
         checks: distribution checks by id, in the order of the matrix.
+        texts: by block and attempt, how tokens near a divergence are spelled, by id.
     """
 
     matrix: MatrixRecord | None
@@ -54,6 +55,7 @@ class Index:
     replays: tuple[ReplayRecord, ...] = ()
     memory: Mapping[str, MemoryRecord] = field(default_factory=dict)
     checks: Mapping[str, CheckState] = field(default_factory=dict)
+    texts: Mapping[tuple[str, int], Mapping[int, str]] = field(default_factory=dict)
 
     @classmethod
     def build(cls, records: Iterable[Record]) -> Index:
@@ -78,7 +80,7 @@ class Index:
         keys = {row.id: (row.id, row.fingerprint) for row in rows}
         memory = {name: ledger.memory[key] for name, key in keys.items() if key in ledger.memory}
         replays, checks = tuple(ledger.replays), check_states(ledger, cells)
-        return cls(ledger.matrix, cells, attempts, tuple(ledger.notes), replays, memory, checks)
+        return cls(ledger.matrix, cells, attempts, tuple(ledger.notes), replays, memory, checks, ledger.texts)
 
 
 @dataclass(frozen=True, slots=True)

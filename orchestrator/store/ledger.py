@@ -21,6 +21,7 @@ from orchestrator.schema.record import (
     ReplayRecord,
     SessionRecord,
     SetRecord,
+    TokensRecord,
     TrialRecord,
 )
 
@@ -45,6 +46,7 @@ class Ledger:
     matrix: MatrixRecord | None = None
     notes: list[NoteRecord] = field(default_factory=list)
     replays: list[ReplayRecord] = field(default_factory=list)
+    texts: dict[BlockAttempt, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     memory: dict[tuple[str, str], MemoryRecord] = field(default_factory=dict)
     checks: list[CheckPlanRecord | CheckRecord | CheckEndRecord] = field(default_factory=list)
     attempts: dict[BlockAttempt, AttemptRecord] = field(default_factory=dict)
@@ -89,13 +91,20 @@ class Ledger:
             self.fates[record.cell, record.fingerprint] = record
         elif isinstance(record, MatrixRecord):
             self.matrix = record
-        elif isinstance(record, ReplayRecord):
+        else:
+            self._enter_beside(record)
+
+    def _enter_beside(self, record: Record) -> None:
+        """What is no measurement: replays, texts of tokens, memory trials, distribution checks and notes."""
+        if isinstance(record, ReplayRecord):
             self.replays.append(record)
+        elif isinstance(record, TokensRecord):
+            self.texts[record.block, record.attempt] |= {int(number): text for number, text in record.texts.items()}
         elif isinstance(record, MemoryRecord):
             self.memory[record.cell, record.fingerprint] = record
         elif isinstance(record, CheckPlanRecord | CheckRecord | CheckEndRecord):
             self.checks.append(record)
-        else:
+        elif isinstance(record, NoteRecord):
             self.notes.append(record)
 
     def _measured(self, place: Place) -> None:

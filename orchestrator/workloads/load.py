@@ -1,124 +1,114 @@
-"""Reads a prompt set, by the name of one that comes with the program or from a file of the user's."""
+"""Reads a prompt set: one that comes with the program, by its name, or files of the user's, by their path."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
+from typing import Literal, get_args
 
-#: Where the sets that come with the program lie, one `.jsonl` file each.
-DATA = pathlib.Path(__file__).parent / "data"
-_REQUIRED = ("id", "category", "language", "text")
-_KEYS = (*_REQUIRED, "answer")
+from orchestrator.workloads import foreign, own
+from orchestrator.workloads.built_in import DATA, SETS, built_in
+from orchestrator.workloads.errors import WorkloadError
+from orchestrator.workloads.prompt import Message, Prompt
+from orchestrator.workloads.reading import lines_of, refuse
 
+__all__ = [
+    "DATA", "FORMATS", "Format", "Message", "Prompt", "WorkloadError", "is_path", "known_names", "load_prompts",
+]  # fmt: skip
 
-class WorkloadError(ValueError):
-    """A prompt set cannot be found or read; the message says where and what is expected."""
+Format = Literal["jsonl", "text", "folder", "spec-bench", "humaneval"]
+"""The shape of a user's files, where they do not tell it themselves."""
+FORMATS: tuple[Format, ...] = get_args(Format)
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Prompt:
-    """One prompt.
-
-    Attributes:
-        id: Unique within its set.
-        category: What kind of text it asks for, such as `count` or `prose-ko`.
-        language: BCP 47 tag: `en`, `ko`, `zxx` for no natural language, `und` for unknown.
-        text: What the model is given, byte for byte.
-        answer: The one right continuation, where there is one; a right output starts with it.
-    """
-
-    id: str
-    category: str
-    language: str
-    text: str
-    answer: str | None = None
+_Reader = Callable[[pathlib.Path], list[tuple[int, Prompt]]]
+_READERS: Mapping[str, _Reader] = {
+    "jsonl": own.from_jsonl,
+    "text": own.from_text,
+    "folder": own.from_folder,
+    "spec-bench": foreign.from_spec_bench,
+    "humaneval": foreign.from_humaneval,
+}
 
 
 def known_names() -> tuple[str, ...]:
     """Names of the prompt sets that come with the program, sorted."""
-    return tuple(sorted(path.stem for path in DATA.glob("*.jsonl")))
+    return tuple(sorted(SETS))
 
 
-def load_prompts(name_or_path: str | pathlib.Path) -> tuple[Prompt, ...]:
+def is_path(name_or_path: str) -> bool:
+    """Whether a file or folder is meant rather than a set that comes with the program.
+
+    A path has a suffix or a slash, or begins with `~`: `mine.jsonl`, `./mine`, `~/prompts`.
+    """
+    return pathlib.PurePath(name_or_path).suffix != "" or "/" in name_or_path or name_or_path.startswith("~")
+
+
+def load_prompts(name_or_path: str | pathlib.Path, form: str | None = None) -> tuple[Prompt, ...]:
     """The prompts of a set, in its order; never none.
 
     Args:
-        name_or_path: One of `known_names`, or the path of a `.jsonl` file (one object per line with the fields of
-            `Prompt`) or a `.txt` file (one prompt per line, empty lines skipped).
+        name_or_path: One of `known_names`; or the path of a `.jsonl` file (one JSON object a line), of a `.txt` file
+            (one prompt a line, empty lines skipped), or of a folder of `.txt` and `.md` files (one prompt each).
+        form: One of `FORMATS`, where the path's end and its first line do not tell it.
 
     Raises:
         WorkloadError: No such set or file, an unreadable line, a repeated id, or no prompt at all.
     """
-    given = pathlib.Path(name_or_path)
-    if given.suffix == "":
-        if str(name_or_path) not in known_names():
+    if form is not None and form not in FORMATS:
+        message = f"no format {form!r}; there are: {', '.join(FORMATS)}"
+        raise WorkloadError(message)
+    if isinstance(name_or_path, str) and not is_path(name_or_path):
+        if name_or_path not in SETS:
             message = (
-                f"no prompt set {str(name_or_path)!r}; known: {', '.join(known_names())}, or a .jsonl or .txt file"
+                f"no prompt set {name_or_path!r}; known: {', '.join(known_names())}, or a .jsonl or .txt file, "
+                "or a folder, written with a slash"
             )
             raise WorkloadError(message)
-        given = DATA / f"{name_or_path}.jsonl"
-    if given.suffix not in {".jsonl", ".txt"}:
-        message = f"{given}: a prompt file ends in .jsonl or .txt"
-        raise WorkloadError(message)
-    lines = _lines(given)
-    if given.suffix == ".jsonl":
-        prompts = tuple(_prompt(line, f"{given}:{number}") for number, line in lines)
-    else:
-        prompts = tuple(Prompt(f"{given.stem}-{number}", "user", "und", line) for number, line in lines)
-    if not prompts:
-        message = f"{given}: no prompt in it"
-        raise WorkloadError(message)
-    _refuse_repeats(given, (number for number, _ in lines), prompts)
-    return prompts
-
-
-def _lines(path: pathlib.Path) -> list[tuple[int, str]]:
-    """The lines of `path` that are not blank, with their numbers from 1."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as err:
-        message = f"{path}: cannot read the prompts: {err.strerror}"
-        raise WorkloadError(message) from err
-    except UnicodeDecodeError as err:
-        message = f"{path}: not UTF-8 at byte {err.start}; save it as UTF-8"
-        raise WorkloadError(message) from err
-    # Split at line feeds only: a prompt may hold the other separators `str.splitlines` knows.
-    numbered = enumerate((line.removesuffix("\r") for line in text.split("\n")), start=1)
-    return [(number, line) for number, line in numbered if line.strip()]
-
-
-def _prompt(line: str, where: str) -> Prompt:
-    """The prompt in one line of JSON; `where` is its file and line number."""
-    try:
-        fields = json.loads(line)
-    except ValueError as err:
-        message = f"{where}: not JSON: {err}"
-        raise WorkloadError(message) from err
-    if not isinstance(fields, dict):
-        message = f"{where}: expected an object with {', '.join(_KEYS)}"
-        raise WorkloadError(message)
-    unknown = sorted(set(fields) - set(_KEYS))
-    if unknown:
-        message = f"{where}: unknown field {', '.join(unknown)}; expected {', '.join(_KEYS)}"
-        raise WorkloadError(message)
-    for key in _REQUIRED:
-        if not isinstance(fields.get(key), str) or not fields[key]:
-            message = f"{where}: {key!r} must be a text that is not empty"
+        if form is not None:
+            message = f"the prompt set {name_or_path!r} comes with the program: a format is said of files only"
             raise WorkloadError(message)
-    answer = fields.get("answer")
-    if answer is not None and not isinstance(answer, str):
-        message = f"{where}: 'answer' must be a text or null"
-        raise WorkloadError(message)
-    return Prompt(fields["id"], fields["category"], fields["language"], fields["text"], answer)
+        return built_in(name_or_path)
+    path = pathlib.Path(name_or_path)
+    numbered = _READERS[form or _form_of(path)](path)
+    if not numbered:
+        refuse(str(path), "no prompt in it")
+    _refuse_repeats(path, numbered)
+    return tuple(prompt for _, prompt in numbered)
 
 
-def _refuse_repeats(path: pathlib.Path, numbers: Iterable[int], prompts: Iterable[Prompt]) -> None:
+def _form_of(path: pathlib.Path) -> Format:
+    """The format of what is at `path`, by its kind, its end and, of JSON lines, the keys of the first."""
+    if _is_folder(path):
+        return "folder"
+    if path.suffix == ".txt":
+        return "text"
+    if path.suffix != ".jsonl":
+        refuse(str(path), "a prompt file ends in .jsonl or .txt; of another one say its format")
+    first = next((line for _, line in lines_of(path)), "")
+    try:
+        keys = set(json.loads(first))
+    except (ValueError, TypeError, RecursionError):
+        return "jsonl"  # its reader says what is wrong, and in which line
+    if "id" not in keys:
+        if {"question_id", "turns"} <= keys:
+            return "spec-bench"
+        if {"task_id", "prompt", "entry_point"} <= keys:
+            return "humaneval"
+    return "jsonl"
+
+
+def _is_folder(path: pathlib.Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a NUL in the name, for instance: its reader says what is wrong
+        return False
+
+
+def _refuse_repeats(path: pathlib.Path, numbered: list[tuple[int, Prompt]]) -> None:
     """Refuse two prompts with the same id."""
     seen: dict[str, int] = {}
-    for number, prompt in zip(numbers, prompts, strict=True):
+    for number, prompt in numbered:
         if prompt.id in seen:
-            message = f"{path}:{number}: id {prompt.id!r} is already used in line {seen[prompt.id]}"
-            raise WorkloadError(message)
+            refuse(f"{path}:{number}", f"id {prompt.id!r} is already used in line {seen[prompt.id]}")
         seen[prompt.id] = number

@@ -20,6 +20,8 @@ from pydantic import ValidationError
 from orchestrator.registry import BUILT_IN
 from orchestrator.schema.adapter import (
     Claim,
+    CommandStep,
+    EachStep,
     EngineIdentity,
     HttpReady,
     HttpStep,
@@ -52,6 +54,7 @@ HEAVY = (
     "llama_cpp",
     "mlx",
     "mlx_lm",
+    "mlx_vlm",
     "transformers",
 )
 every_adapter = pytest.mark.parametrize("name", list(ADAPTERS))
@@ -188,7 +191,7 @@ def test_launch_is_a_plain_command_and_always_the_same(name, folder, tmp_path):
     assert launch == adapter.launch(cell, context)
     assert all(isinstance(word, str) and word for word in launch.argv)
     assert Path(launch.argv[0]).name not in {"sh", "bash", "zsh", "env"}
-    assert isinstance(launch.ready, HttpReady | LineReady)
+    assert isinstance(launch.ready, HttpReady | LineReady | EachStep)
     assert all(not Path(path).is_absolute() and ".." not in Path(path).parts for path in launch.files)
     assert list(tmp_path.iterdir()) == []
 
@@ -203,7 +206,7 @@ def test_steps_are_always_the_same_and_json(name, folder):
     names = [step.name for step in steps]
     assert len(names) == len(set(names))
     for step in (*steps, *adapter.ready_steps(case.cell)):
-        assert isinstance(step, HttpStep | WorkerStep | LogStep)
+        assert isinstance(step, HttpStep | WorkerStep | LogStep | CommandStep)
         json.dumps(getattr(step, "body", None) or dict(getattr(step, "message", {})))
 
 

@@ -15,7 +15,7 @@ from orchestrator.matrix.load import load_matrix
 from orchestrator.workloads.load import known_names
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10)}
+CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10), "omlx": (14, 10), "ds4": (6, 5)}
 """Speculative cells and blocks."""
 
 

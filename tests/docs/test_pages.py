@@ -52,10 +52,12 @@ def test_the_readme_names_every_command():
         "show",
         "engines",
         "pin",
+        "convert",
         "selftest",
     } | {
         "compare",
         "serve",
+        "workloads",
     }
     for name in names:
         assert f"specmatrix {name}" in README, name
@@ -63,10 +65,11 @@ def test_the_readme_names_every_command():
 
 def test_the_readme_lists_every_adapter_as_it_says_of_itself():
     for name, adapter in registry.adapters().items():
-        row = next((line for line in README.splitlines() if line.startswith(f"| `{name}`")), "")
-        assert adapter.verified.value in row, name
-        for kind in adapter.method_options:
-            assert kind.value in row, (name, kind)
+        rows = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
+        methods = [kind for row in rows for kind in row.split(" | ")[2].split(", ")]
+        assert sorted(methods) == sorted(kind.value for kind in adapter.method_options), name
+        assert any(adapter.verified.value in row for row in rows), name
+        assert all(row.split(" | ")[-1] != "none |" for row in rows), f"{name}: no pinned version"
 
 
 def test_the_commands_of_the_readme_exist_and_ci_runs_both():

@@ -38,11 +38,14 @@ from orchestrator.schema.record import (
     Phase,
     Place,
     Record,
+    ReplayRecord,
     RunHeader,
     SessionRecord,
     SetRecord,
+    TokensRecord,
     TrialRecord,
 )
+from orchestrator.schema.replay import Purpose, Ranked, Width
 from orchestrator.schema.status import Status
 
 GREEDY = Sampling("greedy", 0.0, 7, 0, 1.0, 0.0, 1.0, 0.0, 0.0)
@@ -127,13 +130,14 @@ def write_run(
     run_settings: dict[str, object] | None = None,
     host: dict[str, object] | None = None,
     started: bool = True,
+    replays: bool = False,
 ) -> Path:
     """A run directory with ``run.json`` and ``journal.jsonl``."""
     builder = Builder()
     if started:
         _matrix(builder, blocks, identities, run_settings or {})
         for block in blocks:
-            _block(builder, block)
+            _block(builder, block, replays=replays)
         builder.records += [NoteRecord("interrupted", text, builder.utc()) for text in notes]
     header = RunHeader(
         SCHEMA_VERSION,
@@ -192,7 +196,7 @@ def _matrix(
     )
 
 
-def _block(builder: Builder, block: BlockSpec) -> None:
+def _block(builder: Builder, block: BlockSpec, *, replays: bool) -> None:
     runnable = []
     for cell, spec in _members(block):
         if spec.fate in (Status.UNAVAILABLE, Status.UNSUPPORTED, Status.SKIPPED):
@@ -218,6 +222,24 @@ def _block(builder: Builder, block: BlockSpec) -> None:
                 _session(builder, block, cell, spec, place)
             if not torn:
                 builder.records.append(SetRecord(block_id, attempt, index, 0, cells, builder.utc()))
+        for cell, spec in runnable:
+            if replays and spec.part_at is not None:
+                builder.records += _replayed(builder, block, cell, spec, attempt)
+
+
+def _replayed(builder: Builder, block: BlockSpec, cell: Cell, spec: Spec, attempt: int) -> list[Record]:
+    """The baseline's ranking where the cell's answer to the first prompt parts, and the texts of the tokens there."""
+    base, place = cell_of(block, NONE), spec.part_at or 0
+    off, on = _ids(base, block.base, "p1", place + 12, 0), _ids(cell, spec, "p1", place + 12, 0)
+    ranked = Ranked(place, ((off[place], -0.31), (off[place] + 1, -1.71), (on[place], -3.2)), -0.31, 1, None, None)
+    near = (*off[place - 6 :], *on[place:], off[place] + 1)
+    return [
+        ReplayRecord(
+            base.block_id, attempt, base.id, _print_of(base), Purpose.DIVERGENCE, base.id, "p1", off[:place], (place,),
+            Width.BATCHED, False, (ranked,), Status.OK, "", 0.1, "cells/replay", builder.utc(),
+        ),
+        TokensRecord(base.block_id, attempt, {str(n): WORDS[n % len(WORDS)] for n in near}, builder.utc()),
+    ]  # fmt: skip
 
 
 def _session(builder: Builder, block: BlockSpec, cell: Cell, spec: Spec, place: Place) -> None:
@@ -518,7 +540,7 @@ def full_blocks() -> tuple[BlockSpec, ...]:
 
 def full_run(path: Path) -> Path:
     settings: dict[str, object] = {"unpinned": ["ds4"], "demo_models": ["tiny"], "numerics_exact": ["ds4"]}
-    return write_run(path, full_blocks(), IDENTITIES, run_settings=settings)
+    return write_run(path, full_blocks(), IDENTITIES, run_settings=settings, replays=True)
 
 
 def empty_run(path: Path) -> Path:

@@ -6,8 +6,10 @@ Needs Chromium and axe-core (``SPECMATRIX_AXE`` names axe.min.js). Where they ar
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,22 @@ import pytest
 import run_builder
 from report_runs import Report
 
+from orchestrator.report.compare import compare_runs
+from orchestrator.report.compare_view import compare_view
+from orchestrator.report.compare_write import compare_html
+from orchestrator.report.words import Words
 from orchestrator.report.write import write_report
+from orchestrator.serve import page
+from orchestrator.serve.server import make_site
+from orchestrator.store.directory import RunDirectory
+from orchestrator.store.lock import Holder
+from orchestrator.store.running import Running
 
 pytestmark = pytest.mark.browser
 
 SETTLE = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 TAGS = '{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}'
-COLOURS = '{type: "rule", values: ["color-contrast"]}'
-"""In the dark only the colours differ; the rest was judged in the light, and a run over the whole page is dear."""
-AXE = """axe.run(document, {resultTypes: ["violations"], runOnly: RULES}).then((found) =>
+AXE = """axe.run(document, {resultTypes: ["violations"], runOnly: TAGS}).then((found) =>
 [found.violations.map((one) => [one.id, one.nodes.slice(0, 3).map((node) => node.target.join(" ") + ": " +
 node.failureSummary)]), found.passes.length])"""
 
@@ -67,23 +76,83 @@ def pages(full: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     return found
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_no_violation(
-    browser: chromium.Chromium, axe: str, pages: dict[str, Path], language: str, dark: bool
-) -> None:
+@pytest.fixture(scope="module")
+def others(full: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The other pages by name and language: two runs compared, and what ``serve`` answers."""
+    folder = tmp_path_factory.mktemp("others")
+    later = run_builder.write_run(
+        folder / "later", tuple(dataclasses.replace(block, sets=5) for block in run_builder.full_blocks()[:4]),
+        {**run_builder.IDENTITIES, "mlx-lm": dataclasses.replace(run_builder.IDENTITIES["mlx-lm"], version="0.33.0")},
+    )  # fmt: skip
+    compared = compare_runs(full.path, later)
+    found = {}
+    for language in ("en", "ko"):
+        words = Words(language)
+        site = make_site(RunDirectory.open(full.path), 4711, None, language)
+        shot, _, tag = site.look()
+        holder, cell = Holder(7, "2026-11-29T09:00:00.000Z"), shot.cells[2].id
+        now = Running(7, cell, 2, 1, 4, 6, "2026-11-29T09:03:00.000Z")
+        moving = dataclasses.replace(shot, holder=holder, running=now, left_s=75.0)
+        pages = {
+            "compare": compare_html(compare_view(compared, words), words),
+            "serve": page.page_html(page.live_view(shot, None, full.path, words), site.title, tag, words),
+            "running": page.page_html(page.live_view(moving, None, full.path, words), site.title, tag, words),
+            "confirm": page.confirm_html(cell, "token", site.title, words),
+            "refused": page.refused_html("the run is in use by process 7", site.title, words),
+        }
+        for name, html in pages.items():
+            found[f"{name}-{language}"] = folder / f"{name}-{language}.html"
+            found[f"{name}-{language}"].write_text(html, encoding="utf-8")
+    return found
+
+
+def judged(browser: chromium.Chromium, axe: str, path: Path, language: str, *, dark: bool) -> int:
+    """How many of axe's rules the page passes; none may be violated."""
     browser.show(width=1280, dark=dark)
-    browser.open(pages[language])
+    browser.open(path)
     assert browser.ask("document.documentElement.lang") == language
+    assert browser.ask('matchMedia("(prefers-color-scheme: dark)").matches') == dark
     # Folded and far parts are judged too.
     browser.ask('document.querySelectorAll("details").forEach((one) => { one.open = true; })')
     browser.ask('document.body.append(Object.assign(document.createElement("style"), {textContent: '
                 '".panel,.block,section{content-visibility:visible!important}"}))')  # fmt: skip
     browser.ask(SETTLE)
     browser.ask(axe + ";0")
-    violations, passes = browser.ask(AXE.replace("RULES", COLOURS if dark else TAGS))
+    violations, passes = browser.ask(AXE.replace("TAGS", TAGS))
     assert violations == [], "\n".join(f"{name}: {nodes}" for name, nodes in violations)
-    assert passes >= (1 if dark else 20)
+    return int(passes)
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_violation(
+    browser: chromium.Chromium, axe: str, pages: dict[str, Path], language: str, dark: bool
+) -> None:
+    assert judged(browser, axe, pages[language], language, dark=dark) >= 20
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_violation_on_the_other_pages(
+    browser: chromium.Chromium, axe: str, others: dict[str, Path], language: str, dark: bool
+) -> None:
+    mine = {name: path for name, path in others.items() if name.endswith(language)}
+    assert len(mine) == 5
+    for name, path in mine.items():
+        assert judged(browser, axe, path, language, dark=dark) >= 10, name
+
+
+def test_axe_would_find_what_is_wrong(
+    browser: chromium.Chromium, axe: str, others: dict[str, Path], tmp_path: Path
+) -> None:
+    """Without this the tests above could not fail: a page is broken on purpose, its colours in the dark alone."""
+    html = others["serve-en"].read_text(encoding="utf-8")
+    poor = "<style>@media (prefers-color-scheme:dark){.mute{color:#333!important}}</style></head>"
+    page_ = tmp_path / "poor.html"
+    page_.write_text(html.replace("</head>", poor, 1), encoding="utf-8")
+    assert judged(browser, axe, page_, "en", dark=False) >= 10
+    with pytest.raises(AssertionError, match="color-contrast"):
+        judged(browser, axe, page_, "en", dark=True)
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -96,6 +165,83 @@ def test_nothing_is_wider_than_the_window(
     browser.ask('document.querySelectorAll("details").forEach((one) => { one.open = true; })')
     assert browser.ask("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
     assert browser.complaints() == []
+
+
+SPILT = """[...document.querySelectorAll("body *")].filter((one) => {
+  const style = getComputedStyle(one);
+  if (style.visibility === "hidden" || !one.getClientRects().length || one.closest("svg, .skip")) return false;
+  const cut = ["hidden", "clip"].includes(style.overflowX) && one.scrollWidth > one.clientWidth + 1;
+  if (cut && one.textContent.trim()) return true;
+  for (let above = one.parentElement; above; above = above.parentElement)
+    if (["auto", "scroll"].includes(getComputedStyle(above).overflowX)) return false;
+  return one.getBoundingClientRect().right > innerWidth + 1;
+}).map((one) => one.outerHTML.slice(0, 120))"""
+"""What is cut off, or stands beyond the window where nobody can scroll to it."""
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_at_200_percent_nothing_is_cut_and_only_tables_scroll_sideways(
+    browser: chromium.Chromium, pages: dict[str, Path], others: dict[str, Path], language: str
+) -> None:
+    """A window of 1440 × 900 at 200 %: half as many CSS pixels, each twice as large."""
+    browser.show(width=720, height=450, dark=False, scale=2.0)
+    for path in (pages[language], others[f"compare-{language}"], others[f"running-{language}"]):
+        browser.open(path)
+        browser.ask('document.querySelectorAll("details").forEach((one) => { one.open = true; })')
+        browser.ask(SETTLE)
+        assert browser.ask("[document.documentElement.scrollWidth, innerWidth, devicePixelRatio]") == [720, 720, 2]
+        assert browser.ask(SPILT) == [], path.name
+        # What scrolls by itself can be reached with the keyboard.
+        assert (
+            browser.ask("""[...document.querySelectorAll(".tbl, .tokens, pre")].filter((one) =>
+            one.scrollWidth > one.clientWidth + 1 && one.tabIndex < 0).length""")
+            == 0
+        )
+    browser.show(width=1280, dark=False)
+
+
+A4 = 718
+"""CSS pixels between the margins of a page of A4."""
+PAPER = "[document.body, ...document.querySelectorAll('.card, td, th, pre')].map((one) => getComputedStyle(one))"
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_on_paper_everything_is_there_in_dark_ink_on_white_and_no_table_is_cut(
+    browser: chromium.Chromium, pages: dict[str, Path], language: str
+) -> None:
+    browser.show(width=A4, dark=True)
+    browser.open(pages[language])
+    dark = browser.ask("getComputedStyle(document.body).backgroundColor")
+    theme = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", media="print", features=theme)
+    try:
+        browser.ask(SETTLE)
+        assert browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)" != dark
+        inks = browser.ask(f"[...new Set({PAPER}.map((one) => one.color))]")
+        assert inks
+        assert all(sum(map(int, re.findall(r"\d+", ink)[:3])) < 3 * 128 for ink in inks), inks
+        assert browser.ask("[document.documentElement.scrollWidth, innerWidth]") == [A4, A4]
+        assert (
+            browser.ask("""[...document.querySelectorAll("table")].filter((one) =>
+            one.getBoundingClientRect().right > one.parentElement.getBoundingClientRect().right + 1)
+            .map((one) => one.textContent.trim().slice(0, 60))""")
+            == []
+        )
+        assert browser.ask(SPILT) == []
+        folded = 'document.querySelectorAll("details:not([open])")'
+        assert browser.ask(f"{folded}.length") > 20
+        assert browser.ask(f"[...{folded}].filter((one) => one.lastElementChild.getBoundingClientRect().height === 0)"
+                           ".length") == 0  # fmt: skip
+        for hidden in (".top", ".tools", ".skip", "button"):
+            assert browser.ask(f'[...document.querySelectorAll("{hidden}")].every((one) => '
+                               "one.getClientRects().length === 0)"), hidden  # fmt: skip
+        made = browser.call("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="", features=[])
+        browser.show(width=1280, dark=False)
+    paper = base64.b64decode(made["data"])
+    assert paper.startswith(b"%PDF")
+    assert paper.count(b"/Type /Page\n") > 10
 
 
 def test_the_first_key_leads_to_the_answer_and_every_stop_is_visible(
@@ -193,9 +339,9 @@ def test_hostile_text_runs_nothing_and_fetches_nothing(browser: chromium.Chromiu
     )
     browser.show(width=1280, dark=False)
     for language in ("en", "ko"):
-        page = write_report(path, language)
-        assert page.stat().st_size < 3_000_000
-        browser.open(page)
+        made = write_report(path, language)
+        assert made.stat().st_size < 3_000_000
+        browser.open(made)
         browser.ask('document.querySelectorAll("details").forEach((one) => { one.open = true; })')
         browser.ask(SETTLE)
         assert browser.ask("window.pwned === undefined")
@@ -210,9 +356,9 @@ def test_the_policy_would_stop_a_script_that_got_in(browser: chromium.Chromium, 
     """Without this the test above could not fail: the page is broken on purpose."""
     broken = full.html.replace("</main>", "<script>window.pwned=1</script><img src='https://evil.invalid/x'></main>", 1)
     assert broken != full.html
-    page = tmp_path / "broken.html"
-    page.write_text(broken, encoding="utf-8")
-    browser.open(page)
+    spoilt = tmp_path / "broken.html"
+    spoilt.write_text(broken, encoding="utf-8")
+    browser.open(spoilt)
     assert browser.ask("window.pwned === undefined")
     complaints: list[Any] = browser.complaints()
     assert any("Content Security Policy" in one for one in complaints)

@@ -150,7 +150,7 @@ def test_the_language_and_the_main_landmarks_are_set(page: Page) -> None:
 
 
 def test_data_inside_the_page_is_json_with_every_raw_value(full: Report) -> None:
-    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', full.html, re.DOTALL)
+    match = re.search(r'<script type="application/json" id="data" data-whole>(.*?)</script>', full.html, re.DOTALL)
     assert match
     data = json.loads(match.group(1))
     assert data["summary_version"] == 1
@@ -234,14 +234,14 @@ def test_the_files_beside_the_page_are_there_and_no_draft_is_left(full: Report, 
     page = write_report(copy)
     assert page == copy / "report.html"
     assert sorted(entry.name for entry in copy.iterdir()) == [
-        "journal.jsonl", "metrics.csv", "metrics.parquet", "report.html", "run.json", "summary.json",
+        "categories.csv", "journal.jsonl", "metrics.csv", "metrics.parquet", "report.html", "run.json", "summary.json",
     ]  # fmt: skip
     links = {
         a["href"]
         for t, a in parse(page.read_text(encoding="utf-8")).tags
         if t == "a" and not a["href"].startswith(("#", "data:"))
     }
-    assert links == {"metrics.csv", "metrics.parquet", "summary.json", "journal.jsonl", "run.json"}
+    assert links == {"categories.csv", "metrics.csv", "metrics.parquet", "summary.json", "journal.jsonl", "run.json"}
     assert json.loads((copy / "summary.json").read_text(encoding="utf-8"))["validity"] == "INCONCLUSIVE"
 
 

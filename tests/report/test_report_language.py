@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib.util
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import run_builder
 from report_runs import Report
 
+from orchestrator.report.compare import compare_runs
+from orchestrator.report.compare_view import compare_view
+from orchestrator.report.compare_write import compare_html
 from orchestrator.report.phrases import PHRASES, recognise
 from orchestrator.report.render import render_html
 from orchestrator.report.view import build_view
 from orchestrator.report.words import LANGUAGES, Words
+from orchestrator.serve import page
+from orchestrator.serve.server import make_site
+from orchestrator.store.directory import RunDirectory
+from orchestrator.store.lock import Holder
+from orchestrator.store.running import Running
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -160,18 +170,98 @@ def korean(full: Report) -> str:
 
 
 def test_a_korean_page_has_no_english_sentence(full: Report, korean: str) -> None:
-    page = Visible()
-    page.feed(korean)
+    seen = Visible()
+    seen.feed(korean)
     names = {part for cell in full.analysis.cells for part in re.findall(r"[A-Za-z][A-Za-z'_.-]*", cell.id)}
     recorded = " ".join(recorded_texts(full))
     known = UNITS | TERMS | names
     strange = []
-    for text in dict.fromkeys(page.found):
+    for text in dict.fromkeys(seen.found):
         lone = [word for word in english(text, known) if word not in recorded]
         if len(lone) > 1:
             strange.append((text[:120], lone[:6]))
     assert strange == []
-    assert len(page.found) > 1500
+    assert len(seen.found) > 1500
+
+
+class Quotes(HTMLParser):
+    """Text by whether it is marked as English; what is code, drawn or from a log is neither."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.inside: list[tuple[str, bool]] = []
+        self.quoted: list[str] = []
+        self.own: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "br", "input", "hr"):
+            self.inside.append((tag, dict(attrs).get("lang") == "en"))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.inside and self.inside.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if {tag for tag, _ in self.inside} & {"script", "style", "pre", "code", "svg", "title"} or not data.strip():
+            return
+        (self.quoted if any(english for _, english in self.inside) else self.own).append(data.strip())
+
+
+RUN = re.compile(r"[A-Za-z][a-z']*(?: [a-z][a-z']*){3,}")
+"""Four English words in a row."""
+
+
+def korean_pages(report: Report, folder: Path) -> dict[str, str]:
+    """The report, the comparison with a later run, and the pages of ``serve``."""
+    words = Words("ko")
+    later = run_builder.write_run(
+        folder / "later", tuple(dataclasses.replace(block, sets=5) for block in run_builder.full_blocks()),
+        run_builder.IDENTITIES | {"mlx-lm": dataclasses.replace(run_builder.IDENTITIES["mlx-lm"], version="0.33.0")},
+    )  # fmt: skip
+    site = make_site(RunDirectory.open(report.path), 4711, None, "ko")
+    shot, view, tag = site.look()
+    now = Running(7, shot.cells[2].id, 2, 1, 4, 6, "2026-11-29T09:03:00.000Z")
+    moving = dataclasses.replace(shot, holder=Holder(7, "2026-11-29T09:00:00.000Z"), running=now, left_s=75.0)
+    refusals = "".join(
+        page.refused_html(why, site.title, words)
+        for why in ("there is no such cell in this run", "the form comes from another site",
+                    "the run is in use by process 7 since 2026-11-29; wait for its end")
+    )  # fmt: skip
+    return {
+        "report": render_html(
+            build_view(report.analysis, report.header, report.index, "ko", words, report.path), words
+        ),
+        "compare": compare_html(compare_view(compare_runs(report.path, later), words), words),
+        "serve": page.page_html(view, site.title, tag, words),
+        "running": page.page_html(page.live_view(moving, None, report.path, words), site.title, tag, words),
+        "confirm": page.confirm_html(shot.cells[2].id, "token", site.title, words),
+        "refused": refusals,
+    }
+
+
+def test_what_is_english_on_a_korean_page_is_a_quotation_and_marked_as_one(full: Report, tmp_path: Path) -> None:
+    recorded = " ".join(recorded_texts(full))
+    quotes = 0
+    for name, html in korean_pages(full, tmp_path).items():
+        found = Quotes()
+        found.feed(html)
+        ours = [run[0] for text in found.own for run in RUN.finditer(text) if run[0] not in recorded]
+        assert ours == [], name
+        for text in found.quoted:
+            for run in RUN.finditer(text):
+                quotes += 1
+                assert run[0] in recorded, f"{name}: ours, and not translated: {text}"
+    assert quotes > 8
+
+
+def test_the_guard_would_find_a_sentence_of_ours(full: Report) -> None:
+    found = Quotes()
+    found.feed(
+        '<p>값</p><p>this is one of ours</p><p lang="en">this is said by them</p><code>this is code of them</code>'
+    )
+    assert [text for text in found.own if RUN.search(text)] == ["this is one of ours"]
+    assert found.quoted == ["this is said by them"]
+    assert "this is one of ours" not in " ".join(recorded_texts(full))
 
 
 def recorded_texts(report: Report) -> list[str]:

@@ -144,12 +144,12 @@ def points(label: str) -> list[figures.ScatterPoint]:
 
 
 def test_a_drawing_of_matplotlib_is_scoped_coloured_by_variables_and_always_the_same() -> None:
-    first, second = (svg.inline(figures.scatter(points("$x^2$ & <b>")), name, "t & u") for name in ("x", "y"))
+    first, second = (svg.inline(figures.scatter(points("$x^2$ & <b>"))[0], name, "t & u") for name in ("x", "y"))
     ids = [set(re.findall(r' id="([^"]+)"', one)) for one in (first, second)]
     assert ids[0].isdisjoint(ids[1])
     assert all(name.startswith("x-") for name in re.findall(r'href="#([^"]+)"', first))
     assert re.findall(r'href="#([^"]+)"', first)
-    assert svg.inline(figures.scatter(points("$x^2$ & <b>")), "x", "t & u") == first
+    assert svg.inline(figures.scatter(points("$x^2$ & <b>"))[0], "x", "t & u") == first
     assert "$x^2$ &amp; &lt;b&gt;" in first
     assert "var(--s0)" in first
     for banned in ("<style", "<metadata", "http", "#a1b2", "font-family"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
-from report_runs import Report
+import run_builder
+from report_runs import Report, report_of
 
 from orchestrator.report.model import CellSentence, RowView, TableView
 from orchestrator.report.numerals import interval, ratio
@@ -62,10 +64,10 @@ def test_decisions_say_on_off_or_why_not(full: Report) -> None:
         "mlx-lm · tiny · short": ("Turn it on", "good", True),
         "mlx-lm · tiny · long": ("Turn it on", "good", True),
         "ds4 · tiny · short": ("Cannot say", "ask", True),
-        "omlx · tiny · short": ("Cannot say", "ask", False),
+        "omlx": ("To be measured", "ask", False),
     }
     minor = full.view.decisions[-1]
-    assert plain(minor.lines[0]) == "nothing measured: omlx: no such command on PATH"
+    assert plain(minor.lines[0]) == "omlx · tiny: omlx: no such command on PATH"
 
 
 def test_groups_share_no_table_and_no_figure(full: Report) -> None:
@@ -134,8 +136,50 @@ def test_every_failing_cell_has_its_command(full: Report) -> None:
         "llama.cpp · tiny · mtp · t0.8 · short": "specmatrix rerun llama.cpp/tiny/mtp/t0.8/short",
     }
     assert all(shlex.split(command)[:2] == ["specmatrix", "rerun"] for command in commands.values())
-    assert [one.word for one in full.view.waiting] == ["unsupported", "unavailable", "unavailable"]
+    assert [one.word for one in full.view.waiting] == ["unsupported"]
     assert full.view.troubles[1].log == ("ggml: assertion failed",)
+
+
+def test_what_is_not_on_this_machine_stands_in_one_table_with_its_reason(full: Report) -> None:
+    table = full.view.to_measure
+    assert table is not None
+    rows = {(row.names, row.anchor): row.span for row in table.rows}
+    assert list(rows) == [
+        ("omlx · none", "trouble/omlx/tiny/none/greedy/short"),
+        ("omlx · mtp", "trouble/omlx/tiny/mtp/greedy/short"),
+    ]
+    for span in rows.values():
+        assert span is not None
+        assert span.main == "to be measured"
+        assert span.lines[0] == span.why == "omlx: no such command on PATH"
+    how_to_get_it = [span.lines[1:] for span in rows.values() if span is not None]
+    assert [len(lines) for lines in how_to_get_it] == [1, 0]  # once
+    assert [column.label for column in table.columns] == [
+        "First answer (TTFT)", "Decode", "Total response time", "Peak memory", "Mean accepted length",
+        "Verify rounds", "Draft cost",
+    ]  # fmt: skip
+    first = next(one for one in full.view.decisions if one.where == "omlx")
+    assert ["".join(part.text for part in line) for line in first.lines] == [
+        "omlx · tiny: omlx: no such command on PATH"
+    ]
+    assert not [row for row in full.view.noise.rows if row.names.startswith("omlx")]  # type: ignore[union-attr]
+
+
+def test_the_engines_of_the_run_stand_in_one_table(full: Report) -> None:
+    table = full.view.engines_table
+    assert table is not None
+    rows = {(row.names, row.sub): row.cells for row in table.rows}
+    assert ("mlx-lm", "draft-k4") in rows
+    reported, silent, rule, verified, pin = rows["mlx-lm", "draft-k4"]
+    assert reported.main == "drafted, accepted, verify rounds"
+    assert "drafted_tokens" in reported.why
+    assert silent.main
+    assert rule.main == "greedy: greedy match"
+    assert verified.main == "not recorded"  # this run is of before the records had it
+    assert pin.main == "mlx-lm 0.32.2"
+    absent = rows["omlx", "mtp"]
+    assert [absent[0].main, absent[1].main, absent[4].main] == ["to be measured", "to be measured", "version 0.6.4"]
+    assert absent[0].why == "omlx: no such command on PATH"
 
 
 def test_demo_models_unpinned_engines_and_changed_conditions_are_said(full: Report) -> None:
@@ -153,10 +197,29 @@ def test_where_answers_part_is_shown(full: Report) -> None:
     assert [(part.prompt, part.where) for part in found.divergences] == [("p1", "token 12 of 55")]
     part = found.divergences[0]
     assert part.off != part.on
-    assert [token.index for token in part.tokens][:3] == ["10", "11", "12"]
-    assert [token.parts for token in part.tokens[:3]] == [False, False, True]
-    assert part.tokens[0].off == part.tokens[0].on
+    assert [token.index for token in part.tokens] == [str(n) for n in range(9, 18)]
+    assert [token.parts for token in part.tokens] == [False] * 3 + [True] * 6
+    assert [token.index for token in part.tokens if token.first] == ["12"]
+    before, at = part.tokens[2], part.tokens[3]
+    assert (before.off, before.off_text) == (before.on, before.on_text)
+    assert at.off_text == run_builder.WORDS[int(at.off) % len(run_builder.WORDS)].replace(" ", "␣")
+    assert part.margin == "Margin: 1.4 nat between the baseline's two best tokens (limit 0.1 nat): divergent"
+    shown = part.ranked[0].replace("\u00a0", " ")
+    assert (len(part.ranked), shown) == (3, f"{at.off_text} {at.off} (73.3 %)")
+    for text in (at.off_text, at.on_text, part.ranked[1]):
+        assert text in full.html
+
+
+def test_without_a_replay_and_a_vocabulary_ids_stand_alone_and_the_margin_is_to_be_measured(tmp_path: Path) -> None:
+    blocks = tuple(block for block in run_builder.full_blocks() if block.engine.name == "ds4")
+    report = report_of(run_builder.write_run(tmp_path / "open", blocks, run_builder.IDENTITIES))
+    found = next(one for one in report.view.evidence if one.divergences)
+    part = found.divergences[0]
     assert part.margin.startswith("Margin: to be measured (")
+    assert part.ranked == ()
+    assert {token.off_text + token.on_text for token in part.tokens} == {""}
+    assert part.tokens[3].off.isdecimal()
+    assert 'class="piece"' not in report.html
 
 
 def test_the_glossary_holds_the_whole_vocabulary_and_every_status(full: Report) -> None:

@@ -108,7 +108,7 @@ const download = (name, type, write) => {
 const data = () => document.querySelector("#data").textContent;
 const cell = (text) => '"' + String(text).replace(/^[=+\-@]/, "'$&").replaceAll('"', '""') + '"';
 download("data.json", "application/json", data);
-download("raw-values.csv", "text/csv", () => [["cell", "metric", "value"], ...JSON.parse(data()).cells.flatMap((one) =>
+if ("whole" in document.querySelector("#data").dataset) download("raw-values.csv", "text/csv", () => [["cell", "metric", "value"], ...JSON.parse(data()).cells.flatMap((one) =>
   Object.entries(one.values).flatMap(([metric, told]) => told.values.map((value) => [cell(one.id), metric, value])))]
   .map((row) => row.join(",")).join("\n") + "\n");
 

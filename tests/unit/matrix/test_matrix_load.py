@@ -529,7 +529,7 @@ def test_prompt_sets_are_checked_only_when_they_are_given(tmp_path: Path) -> Non
     assert load(tmp_path, document).workloads["short"].prompts == "demo-shrt"
     assert faults(tmp_path, document, prompt_sets=("demo-short", "long")) == [
         'workloads.short.prompts: no prompt set "demo-shrt"; did you mean "demo-short"?; there are: demo-short, long, or a '
-        ".jsonl or .txt file"
+        ".jsonl or .txt file, or a folder, written with a slash"
     ]
     assert load(tmp_path, changed("workloads/short/prompts", "own.txt"), prompt_sets=("long",)).name == "sample"
 

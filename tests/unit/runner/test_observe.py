@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
+from llama_cells import make_cell
 
 from orchestrator.runner.observe import observe_trial
 from orchestrator.schema.adapter import Arrival, Arrivals, ParsedTrial
 from orchestrator.schema.capture import TrialCapture
 from orchestrator.schema.observation import Absence, observed
+
+CELL = make_cell("stub", "/model")
 
 
 class StubAdapter:
@@ -27,7 +32,7 @@ class StubAdapter:
 
 def seen(tokens, done=2.0, observations=(), ids=None, source="engine"):
     arrivals = Arrivals(1.0, tuple(tokens), done, source)
-    return observe_trial(StubAdapter(arrivals, observations, ids), None, TrialCapture(0))
+    return observe_trial(StubAdapter(arrivals, observations, ids), CELL, TrialCapture(0))
 
 
 def value(trial, name):
@@ -112,3 +117,18 @@ def test_inferred_bursts_say_so():
 
 def test_inferred_bursts_are_not_held_against_the_engines_passes():
     assert seen(THREE, observations=[observed("target_passes", 7, "x")], source="inferred").problems == ()
+
+
+@pytest.mark.parametrize("cache", ["warm", "shared-prefix"])
+def test_the_first_answer_of_a_cached_prompt_has_its_own_name(cache):
+    counts = (observed("prompt_tokens", 8, "x"), observed("cached_tokens", 6, "x"))
+    cell = dataclasses.replace(CELL, workload=dataclasses.replace(CELL.workload, cache=cache))
+    found = observe_trial(StubAdapter(Arrivals(1.0, THREE, 2.0, "engine"), counts), cell, TrialCapture(0))
+    assert value(found, "ttft_cached") == pytest.approx(0.2)
+    assert value(found, "cached_share") == 0.75
+    assert reason(found, "ttft") is Absence.NOT_APPLICABLE
+
+
+def test_a_cold_prompt_has_no_cached_first_answer_and_no_share_without_counts():
+    names = {one.metric for one in seen(THREE).observations}
+    assert not names & {"ttft_cached", "cached_share"}

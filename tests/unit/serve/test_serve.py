@@ -40,6 +40,7 @@ from orchestrator.serve import server
 from orchestrator.serve.app import make_app
 from orchestrator.serve.guard import loopback
 from orchestrator.store.directory import RunDirectory
+from orchestrator.store.running import RUNNING, Running, announced, own_pid, running_now
 
 PORT = 4711
 BASE = f"http://127.0.0.1:{PORT}"
@@ -350,3 +351,34 @@ def test_the_korean_page_is_korean_and_says_so(run):
     page = client.get("/").text
     assert '<html lang="ko">' in page
     assert "지금은 아무것도 측정하지 않는다" in page
+
+
+def now_of(pid: int, cell: str) -> Running:
+    return Running(pid, cell, 2, 1, 4, 6, "2026-11-29T10:00:31.000Z")
+
+
+def test_the_page_says_which_session_runs_now(run):
+    draft = cells()[1]
+    _, client = client_of(run)
+    with client:
+        with run.lock(), announced(run.path, now_of(own_pid(), draft.id)):
+            text = client.get("/live").text
+            assert (
+                f"Now: {draft.id} · set 2 of 4 · 6 requests, warm-up included · since 10:00:31 UTC · attempt 2" in text
+            )
+            assert text.count("running now") == 1
+        assert not (run.path / RUNNING).exists()
+        assert "Now:" not in client.get("/live").text
+
+
+def test_what_a_dead_process_left_behind_is_not_shown(run):
+    """Without a holder nothing runs; with another holder the file is not its own; a torn file says nothing."""
+    draft = cells()[1]
+    with announced(run.path, now_of(own_pid() + 1, draft.id)):
+        assert running_now(run.path, None) is None
+        assert running_now(run.path, own_pid()) is None
+        assert running_now(run.path, own_pid() + 1) == now_of(own_pid() + 1, draft.id)
+        for torn in ("", "{", "[]", '{"pid": 1}', '{"pid": 1, "cell": 2, "attempt": 1, "set_index": 0, '
+                     '"planned_sets": 1, "requests": 1, "since_utc": "x"}'):  # fmt: skip
+            (run.path / RUNNING).write_text(torn, encoding="utf-8")
+            assert running_now(run.path, 1) is None
