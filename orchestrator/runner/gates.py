@@ -28,6 +28,8 @@ CACHE_REST = 4
 
 STALL_LIMIT = 0.05
 """Share of a trial in which all tasks waited for memory, from which its times are not the engine's."""
+STALL_LEAST_S = 0.02
+"""Less than this is the noise of a counter of the whole machine, however short the trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def judge_memory(memory: Iterable[Observation], wait_s: float | None) -> Judgeme
             continue
         if item.metric == "trial_swap_delta" and item.value >= SWAP_LIMIT_BYTES:
             return Judgement(Status.MEMORY_PRESSURE, f"swap grew by {item.value / 1e9:.2f} GB during the trial")
-        if item.metric == "memory_stall" and wait_s and item.value >= STALL_LIMIT * wait_s:
+        if item.metric == "memory_stall" and wait_s and item.value >= max(STALL_LEAST_S, STALL_LIMIT * wait_s):
             share = f"{item.value:.2f} s of {wait_s:.2f} s"
             return Judgement(Status.MEMORY_PRESSURE, f"every task of the machine waited for memory for {share}")
     return GOOD

@@ -50,7 +50,7 @@ def test_a_process_tells_its_conditions_and_one_that_remembers_gets_all_its_warm
     sessions = [row for row in found if isinstance(row, SessionRecord)]
     assert sessions
     for one in sessions:
-        assert [item.name for item in one.conditions] == ["seed", "rollback"]
+        assert [item.name for item in one.conditions] == ["seed", "chat_template", "prompt_ids", "rollback"]
         assert int(one.conditions[1].effective.split()[0]) >= 3
 
 

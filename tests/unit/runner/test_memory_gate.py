@@ -44,3 +44,8 @@ def test_only_what_cannot_fit_is_refused_and_only_unforced(verdict, forced):
         assert refusal.reason == "memory: needs 9 GB"
         assert "run.force_fit: true" in refusal.remedy
     assert refuse_unfit(None, forced=forced) is None
+
+
+def test_a_short_trial_is_not_judged_by_the_noise_of_the_counter():
+    assert judge_memory([observed("memory_stall", 0.019, "os")], 0.05).status is Status.OK
+    assert judge_memory([observed("memory_stall", 0.021, "os")], 0.05).status is Status.MEMORY_PRESSURE
