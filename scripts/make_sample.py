@@ -46,7 +46,7 @@ conclusions with every raw value. Open a page in a browser: it needs no network.
 
 ## How it was made
 
-In a clone of this repository, with its default `matrix.yaml` and the embedded tiny models:
+In a clone of this repository, with its default `matrix.yaml`:
 
 ```bash
 bash scripts/setup.sh
@@ -58,14 +58,16 @@ python scripts/make_sample.py reports/{run}
 * When: {when}, specmatrix {tool}.
 * Machine: {machine}; load average when it began: {load}.
 * Engines: {engines}.
-* {sessions} sessions × {trials} answers per cell (preset `{preset}`), {done} of {all} cells measured.
+* {sessions} sessions × {trials} answers per cell (preset `{preset}`; a workload may have its own number),
+  {done} of {all} cells measured.
 * Validity of the run, by its own rules: **{validity}**.{busy}
 {notes}
 ## What it shows, and what it does not
 
-The models are tiny and were made for this tool. They exercise real engines; **their speed says nothing about any other
-model**, and nor does whether speculation pays on them. The run's own folder (journal, logs, every
-observation) is not kept here; `{command}` makes another one.
+The models called tiny were made for this tool. They exercise real engines; **their speed says nothing about any other
+model**, and nor does whether speculation pays on them. SmolLM2-135M-Instruct, of the workload `tasks`, is a real model,
+small enough for one processor core; its draft was distilled for this tool and loses, as it must on a core. The run's own
+folder (journal, logs, every observation) is not kept here; `{command}` makes another one.
 """
 BUSY_LOAD = 2.0
 BUSY = """ Other programs kept the {cores} cores busy meanwhile:
@@ -117,7 +119,9 @@ def _readme(found: Analysis, header: RunHeader, index: Index) -> str:
         machine=machine(header.host),
         load=f"{load[0]:.1f}" if isinstance(load, list) else "not recorded",
         engines=", ".join(
-            f"{name} {one.version or one.build or 'of unknown version'}" for name, one in engines.items()
+            f"{name} {one.version or one.build or 'of unknown version'}"
+            for name, one in engines.items()
+            if one.unavailable is None
         ),
         sessions=settings.get("sessions"),
         trials=settings.get("trials"),
