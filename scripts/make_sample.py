@@ -66,8 +66,8 @@ python scripts/make_sample.py reports/{run}
 
 The models called tiny were made for this tool. They exercise real engines; **their speed says nothing about any other
 model**, and nor does whether speculation pays on them. SmolLM2-135M-Instruct, of the workload `tasks`, is a real model,
-small enough for one processor core; its draft was distilled for this tool and loses, as it must on a core. The run's own
-folder (journal, logs, every observation) is not kept here; `{command}` makes another one.
+small enough for one processor core; its draft was distilled for this tool and loses, as it must on a core. The run's
+own folder (journal, logs, every observation) is not kept here; `{command}` makes another one.
 """
 BUSY_LOAD = 2.0
 BUSY = """ Other programs kept the {cores} cores busy meanwhile:
