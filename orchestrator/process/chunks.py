@@ -91,7 +91,9 @@ class ChunkPump:
                 ready = selector.select()
                 if any(key.data == _WAKE for key, _ in ready):
                     break
-                for key, _ in ready:
+                # A command that speaks on standard error and then on standard output has both ready here: the order
+                # in which it spoke is kept by reading the first one first.
+                for key, _ in sorted(ready, key=lambda one: one[0].data):
                     data = os.read(key.fd, _CHUNK_BYTES)
                     stamp = now_s()
                     if data:
