@@ -26,12 +26,17 @@ WORKLOADS = {
 }
 
 
+def need(package):
+    """Skips without the package, or fails where engines are required."""
+    if importlib.util.find_spec(package) is None:
+        if os.environ.get("SPECMATRIX_REQUIRE_ENGINES") == "1":
+            pytest.fail(f"{package} is not installed")
+        pytest.skip(f"{package} is not installed")
+
+
 @pytest.fixture(autouse=True)
 def _engine():
-    if importlib.util.find_spec("xllamacpp") is None:
-        if os.environ.get("SPECMATRIX_REQUIRE_ENGINES") == "1":
-            pytest.fail("xllamacpp is not installed")
-        pytest.skip("xllamacpp is not installed")
+    need("xllamacpp")
 
 
 def job_of(folder, workloads=tuple(WORKLOADS), model="tiny-target-f32.gguf", engine="llama", method=DRAFT):
@@ -126,8 +131,7 @@ def test_a_drafter_that_would_remember_the_warming_answer_is_refused(tmp_path):
 
 
 def test_an_engine_path_without_a_cache_is_refused_in_words(tmp_path):
-    if importlib.util.find_spec("mlx_lm") is None:
-        pytest.skip("mlx_lm is not installed")
+    need("mlx_lm")
     job = job_of(tmp_path, ("warm", "shared"), engine="mlx")
     refusals = [job.survey.fates[cell.id].refusal for cell in job.expansion.cells]
     assert {one.status for one in refusals} == {Status.UNSUPPORTED}

@@ -19,7 +19,7 @@ from adapters import llama_cpp_embedded
 from orchestrator.demo.export import resolve
 from orchestrator.report.checks import run_checks
 from orchestrator.runner.events import Said
-from orchestrator.schema.record import ReplayRecord, SessionRecord
+from orchestrator.schema.record import ReplayRecord, SessionRecord, TokensRecord
 from orchestrator.schema.replay import Purpose, Replayer, ReplaySpec, Width
 from orchestrator.schema.result import Verdict
 from orchestrator.schema.status import Status
@@ -79,6 +79,9 @@ def test_a_quantised_models_flips_are_called_near_ties_and_an_interrupted_replay
     made = replays(directory)
     assert {one.purpose for one in made} == {Purpose.DIVERGENCE, Purpose.JITTER}
     assert {(one.cell, one.status) for one in made} == {(base.id, Status.OK)}
+    spelled = [record.texts for record in directory.records() if isinstance(record, TokensRecord)]
+    assert spelled
+    assert all(text for text in spelled[-1].values())  # of the quantised file's own vocabulary
     assert sessions == [record for record in directory.records() if isinstance(record, SessionRecord)]
 
     directory, _ = run_job(job, tmp_path / "run")
