@@ -100,6 +100,8 @@ class LinePump:
     def _queue(self, stamp: float, chunk: bytes) -> None:
         *whole, rest = chunk.split(b"\n")
         with self._changed:
+            if self._fault:  # what follows a lost piece could be the rest of that piece, and is no line
+                return
             for part in whole:
                 self._torn += part
                 if self._unread + len(self._torn) <= self._limit:
