@@ -17,6 +17,8 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 _LOOK_S = 0.25
 """How often a silent worker is looked at: its death is not always the end of its pipe, which a child may hold."""
+_DRAIN_S = 2.0
+"""How long after its death its last lines may still be on their way to us."""
 _SHOWN_CHARS = 200
 
 
@@ -107,17 +109,17 @@ class WorkerChannel:
         until = min(silent_until, deadline)
         while True:
             ended = self._process.poll() is not None
-            line = self._process.next_line(max(0.0, min(_LOOK_S, until - now_s())))
+            line = self._process.next_line(max(0.0, min(_DRAIN_S if ended else _LOOK_S, until - now_s())))
             if line is not None:
                 return line
             if ended or self._process.lines_ended or self._process.lines_fault or now_s() >= until:
                 return None
 
     def _silent(self, silence_s: float, total_s: float, deadline: float) -> tuple[str, bool]:
+        if self._process.lines_fault is not None:  # first: a worker whose lines were lost may have ended well
+            return self._break(self._process.lines_fault), False
         if self._process.lines_ended or self._process.poll() is not None:
             return self._break(self._death()), False
-        if self._process.lines_fault is not None:
-            return self._break(self._process.lines_fault), False
         if now_s() >= deadline:
             return self._break(_late(total_s)), True
         return self._break(f"silent for {silence_s:g} s"), True

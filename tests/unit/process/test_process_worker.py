@@ -185,3 +185,15 @@ def test_a_line_without_end_is_bounded(start: Start, monkeypatch: pytest.MonkeyP
     process = start(sys.executable, "-c", "import sys; sys.stdin.readline(); print('x' * 5000)")
     capture = WorkerChannel(process).call(step("tokens"), LONG_S, LONG_S)
     assert capture.error == "more than 1000 bytes of output were waiting to be read"
+
+
+def test_the_rest_of_a_lost_line_is_no_line(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines.LinePump.__init__, "__defaults__", (1000,))
+    code = "import sys; w = sys.stdout; w.write('x' * 1500); w.flush(); sys.stdin.readline(); w.write('{}\\n')"
+    process = start(sys.executable, "-c", code)
+    while process.lines_fault is None:
+        process.next_line(LONG_S)
+    process.send(b"\n", LONG_S)
+    process.wait(LONG_S)
+    process.stop()  # reads to the end
+    assert process.next_line(0.0) is None
