@@ -1,1 +1,1 @@
-"""Adapters: one file per engine; helpers start with an underscore. See `orchestrator/schema/adapter.py`."""
+"""Adapters: a sub-package or a file per engine, `shared` for what several use; see `orchestrator/schema/adapter.py`."""

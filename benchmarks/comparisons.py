@@ -16,8 +16,8 @@ from time import process_time
 
 import numpy as np
 
-from orchestrator.report.analysis import analyse
-from orchestrator.report.measures import Arm
+from orchestrator.report.analysis.analyse import analyse
+from orchestrator.report.analysis.measures import Arm
 from orchestrator.schema.adapter import Claim, Rule
 from orchestrator.schema.cell import Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload
 from orchestrator.schema.metrics import VOCABULARY, Scope

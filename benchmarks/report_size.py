@@ -25,10 +25,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "report")]
 
 import run_builder as runs  # noqa: E402
 
-from orchestrator.report.analysis import analyse  # noqa: E402
-from orchestrator.report.render import render_html  # noqa: E402
-from orchestrator.report.view import build_view  # noqa: E402
-from orchestrator.report.words import Words  # noqa: E402
+from orchestrator.report.analysis.analyse import analyse  # noqa: E402
+from orchestrator.report.language.words import Words  # noqa: E402
+from orchestrator.report.output.render import render_html  # noqa: E402
+from orchestrator.report.page.view import build_view  # noqa: E402
 from orchestrator.schema.adapter import Claim, Rule  # noqa: E402
 from orchestrator.schema.cell import EngineConfig, Method, MethodKind, ModelConfig  # noqa: E402
 from orchestrator.store.directory import RunDirectory  # noqa: E402
@@ -82,7 +82,7 @@ def fresh(folder: Path) -> float:
     """Seconds of processor time of a process that makes the report of a run, from its start to its end."""
     path = runs.write_run(folder / "fresh", blocks(BUDGET_CELLS), runs.IDENTITIES)
     write = f"write_report(Path({str(path)!r}))"
-    code = f"from pathlib import Path; from orchestrator.report.write import write_report; {write}"
+    code = f"from pathlib import Path; from orchestrator.report.output.write import write_report; {write}"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

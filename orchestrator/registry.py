@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "specmatrix.adapters"
 
-BUILT_IN: tuple[str, ...] = (
-    "llama_cpp",
-    "llama_cpp_embedded",
-    "llama_cpp_python",
-    "mlx_lm",
-    "mlx_vlm",
-    "slipstream",
-    "ds4",
-    "omlx",
-    "mtplx",
-)
-"""Module names under ``adapters``, in the order in which tables list them."""
+BUILT_IN: Mapping[str, str] = {
+    "llama_cpp": "adapters.llama_cpp.server",
+    "llama_cpp_embedded": "adapters.llama_cpp.embedded",
+    "llama_cpp_python": "adapters.llama_cpp_python.adapter",
+    "mlx_lm": "adapters.mlx_lm.adapter",
+    "mlx_vlm": "adapters.mlx_vlm.adapter",
+    "slipstream": "adapters.slipstream.adapter",
+    "ds4": "adapters.ds4.adapter",
+    "omlx": "adapters.omlx.adapter",
+    "mtplx": "adapters.mtplx.adapter",
+}
+"""The module of each adapter, in the order in which tables list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ def load_all() -> tuple[Mapping[str, Adapter], tuple[Broken, ...]]:
     """Every adapter by name, and those that could not be loaded with the reason."""
     found: dict[str, Adapter] = {}
     broken: list[Broken] = []
-    for name in BUILT_IN:
-        found[name] = importlib.import_module(f"adapters.{name}").ADAPTER
+    for name, module in BUILT_IN.items():
+        found[name] = importlib.import_module(module).ADAPTER
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             adapter: Adapter = point.load()

@@ -32,7 +32,7 @@ from ds4_cells import GREEDY, NONE, WARM, fake_ds4, make_cell, mtp, run_cell  # 
 from ds4_sparse_gguf import write_module, write_target  # noqa: E402
 from golden_cases import CELL, EVENTS, GOLDEN, STDERR, STDOUT, TRIAL, load_case, write_expected  # noqa: E402
 
-from adapters.ds4 import ADAPTER  # noqa: E402
+from adapters.ds4.adapter import ADAPTER  # noqa: E402
 from orchestrator.schema.adapter import TrialSpec  # noqa: E402
 from orchestrator.schema.cell import Method, Sampling  # noqa: E402
 from orchestrator.schema.record import Phase  # noqa: E402
@@ -101,6 +101,17 @@ SOURCE: dict[str, Wanted] = {
         mtp(2, drafter="embedded"), WARM, options=SEP, module=None, fake={"cycles": ["keep"], "summary": True}
     ),
     "source-sep-baseline-speculates": Wanted(options=SEP, fake={"cycles": DSPARK, "always": "dspark"}),
+    "source-sep-glm-exact": Wanted(
+        mtp(1, drafter="embedded", exact_sampling=True),
+        WARM,
+        options=SEP,
+        module=None,
+        fake={"cycles": ["keep", "refuse", "plain"]},
+    ),
+    "source-sep-mtp-strict": Wanted(mtp(2, strict=True), options=SEP, fake={"cycles": ["exact 2", "exact 1", "miss"]}),
+    "source-sep-prompt-in-chunks": Wanted(
+        mtp(5, drafter="dspark"), options=SEP, fake={"cycles": [*DSPARK, "bypass"], "chunked": True, "warm_up_s": 0.25}
+    ),
     "source-sep-lines-missing": Wanted(mtp(5, drafter="dspark"), options=SEP, fake={"speculates": False}),
 }
 

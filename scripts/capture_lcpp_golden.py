@@ -41,7 +41,7 @@ from lcpp_session import (  # noqa: E402
     make_cell,
 )
 
-from adapters.llama_cpp_python import ADAPTER  # noqa: E402
+from adapters.llama_cpp_python.adapter import ADAPTER  # noqa: E402
 from orchestrator.demo.export import resolve  # noqa: E402
 from orchestrator.schema.cell import EosPolicy, Method, Sampling  # noqa: E402
 

@@ -32,7 +32,7 @@ from golden_cases import (  # noqa: E402  (the path is set just above)
 )
 from mlx_session import GREEDY, NONE, WARM, drafting, make_cell, mlx_session  # noqa: E402
 
-from adapters.mlx_lm import ADAPTER  # noqa: E402
+from adapters.mlx_lm.adapter import ADAPTER  # noqa: E402
 from orchestrator.demo.export import resolve  # noqa: E402
 from orchestrator.schema.cell import EosPolicy, Method, Sampling  # noqa: E402
 

@@ -27,7 +27,7 @@ from engine_session import drive  # noqa: E402
 from golden_cases import CELL, EVENTS, GOLDEN, STDERR, STDOUT, TRIAL, load_case, write_expected  # noqa: E402
 from omlx_cells import CHAIN, DFLASH, GREEDY, MTP, NONE, WARM, StartedFor, gemma4, make_cell, make_trial, qwen35, target  # noqa: E402
 
-from adapters.omlx import ADAPTER  # noqa: E402
+from adapters.omlx.adapter import ADAPTER  # noqa: E402
 from orchestrator.schema.cell import Method, Sampling  # noqa: E402
 
 CASES = GOLDEN / "omlx"

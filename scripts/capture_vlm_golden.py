@@ -32,7 +32,7 @@ from golden_cases import (  # noqa: E402  (the path is set just above)
 )
 from vlm_session import BARE, GREEDY, NONE, WARM, make_cell, mtp, vlm_session  # noqa: E402
 
-from adapters.mlx_vlm import ADAPTER  # noqa: E402
+from adapters.mlx_vlm.adapter import ADAPTER  # noqa: E402
 from orchestrator.demo.export import resolve  # noqa: E402
 from orchestrator.schema.cell import EosPolicy, Method, Sampling  # noqa: E402
 

@@ -54,7 +54,7 @@ sampling:
 workloads:
   short: {{prompts: demo-short, max_tokens: 16, eos: {eos}}}
 run: {{preset: quick, twin: false, warmup: 0}}
-checks: {{distribution: screen}}
+checks: {{distribution: {preset}}}
 matrix:
   axes: {{engine: [{engine}], model: [{model}], method: [{method}], sampling: [{policy}], workload: [short]}}
 """
@@ -68,6 +68,15 @@ GROUPS: dict[str, dict[str, str]] = {
         "methods": "  draft-k4: {{method: draft, draft: small, n_max: 4}}\n"
         "  draft-k4-prob: {{method: draft, draft: small, n_max: 4, options: {{acceptance: probabilistic}}}}",
         "method": "draft-k4, draft-k4-prob",
+    },
+    "certify": {
+        "engines": LLAMA,
+        "engine": "llama.cpp",
+        "models": GGUF,
+        "model": "tiny",
+        "methods": "  draft-k4: {{method: draft, draft: small, n_max: 4}}",
+        "method": "draft-k4",
+        "preset": "certify",
     },
     "mtp": {
         "engines": LLAMA,
@@ -99,29 +108,40 @@ GROUPS: dict[str, dict[str, str]] = {
     "xtc": {
         "engines": MLX,
         "engine": "mlx-lm",
-        "models": "  tiny: {{{engine}: {{target: demo:tiny-target-f32, drafts: {{small: demo:tiny-draft-f32}}}}}}",
+        # The target drafts for itself: only rows of one pass share the coin, so many must be accepted.
+        "models": "  tiny: {{{engine}: {{target: demo:tiny-target-f32, drafts: {{itself: demo:tiny-target-f32}}}}}}",
         "model": "tiny",
-        "methods": "  draft-k4: {{method: draft, draft: small, n_max: 4}}",
+        "methods": "  draft-k4: {{method: draft, draft: itself, n_max: 4}}",
         "method": "draft-k4",
-        "sampling": "t0.8-xtc: {{temperature: 0.8, xtc_probability: 0.5, xtc_threshold: 0.05}}",
-        "policy": "t0.8-xtc",
+        "sampling": "t0.3-xtc: {{temperature: 0.3, xtc_probability: 0.5, xtc_threshold: 0.1}}",
+        "policy": "t0.3-xtc",
         "eos": "continue",  # a mask is a logits processor, and with one mlx-lm samples, and throws the coin, row by row
+        "why": "chosen by simulating the shared coin on the model's own probabilities",
     },
 }
-GROUPS["xtc-mask"] = {**GROUPS["xtc"], "eos": "mask"}
-EXPECTED = {"llama": "pass", "mtp": "pass", "mlx": "pass", "synthetic": "fail", "xtc": "fail", "xtc-mask": "pass"}
+GROUPS["xtc-mask"] = {
+    **GROUPS["xtc"],
+    "models": GROUPS["mlx"]["models"],
+    "methods": "  draft-k4: {{method: draft, draft: small, n_max: 4}}",
+    "sampling": "t0.8-xtc: {{temperature: 0.8, xtc_probability: 0.5, xtc_threshold: 0.05}}",
+    "policy": "t0.8-xtc",
+    "eos": "mask",
+}
+EXPECTED = {"llama": "pass", "certify": "pass", "mtp": "pass", "mlx": "pass", "synthetic": "fail", "xtc": "fail", "xtc-mask": "pass"}
 """What each group is there to show; a run that shows something else is written down as it is, and its test fails."""
 
 
 def matrix_text(group: str) -> str:
     """The matrix of a group."""
-    parts = {"sampling": "t0.8: {{temperature: 0.8}}", "policy": "t0.8", "eos": "mask", **GROUPS[group]}
+    parts = {"sampling": "t0.8: {{temperature: 0.8}}", "policy": "t0.8", "eos": "mask", "preset": "screen", **GROUPS[group]}
     values = {"binary": os.environ.get("SPECMATRIX_LLAMA_SERVER", "llama-server"), "engine": parts["engine"]}
     filled = {key: text.format(**values) if "{" in text else text for key, text in parts.items()}
     return MATRIX.format(group=group, **filled)
 
 
-def fix_contexts(job: Any, directory: Any, names: list[str], per_arm: int) -> None:  # noqa: ANN401
+def fix_contexts(  # noqa: PLR0913
+    job: Any, directory: Any, names: list[str], presets: Mapping[str, Preset], group: str  # noqa: ANN401
+) -> None:
     """Writes the plan that a pilot would have written, unless there is one."""
     from orchestrator.runner.check_run import planned_checks  # noqa: PLC0415
 
@@ -130,7 +150,8 @@ def fix_contexts(job: Any, directory: Any, names: list[str], per_arm: int) -> No
         if not planned.is_new:
             continue
         contexts = {name: texts[name.split("@")[0]][: int(name.split("@")[1])] for name in names}
-        why = dict.fromkeys(contexts, "chosen by the pilot of llama.cpp on the same weights at this temperature")
+        pilot = "chosen by the pilot of llama.cpp on the same weights at this temperature"
+        why = dict.fromkeys(contexts, GROUPS[group].get("why", pilot))
         directory.append(
             CheckPlanRecord(
                 planned.block, planned.base, planned.attempt, planned.preset, contexts, per_arm, TOKENS, why, utc_now()
@@ -153,12 +174,12 @@ def run_group(group: str, work: Path, per_arm: int | None, contexts: list[str]) 
     directory = RunDirectory.open(found) if found is not None else workspace.create_run()
     presets = dict(PRESETS)
     if per_arm is not None:
-        presets["screen"] = dataclasses.replace(PRESETS["screen"], per_arm=per_arm)
+        presets = {name: dataclasses.replace(preset, per_arm=per_arm) for name, preset in PRESETS.items()}
     execute(workspace.job([], again=False), directory, lambda _: None)
     job = workspace.job(workspace.expansion.checks, again=False)
     with directory.lock():
         if contexts:
-            fix_contexts(job, directory, contexts, presets["screen"].per_arm)
+            fix_contexts(job, directory, contexts, presets, group)
         run_checks(job, directory, say, presets)
     index = Index.build(directory.records())
     text = json.dumps(raw(group, index, per_arm, contexts), ensure_ascii=False, indent=None, separators=(",", ":"))
@@ -249,7 +270,7 @@ def page() -> str:
         "# Distribution checks on real engines",
         "",
         "Made by `scripts/make_evidence.py` on the built-in tiny models (f32, CPU); this page is computed from",
-        "the files beside it by `scripts/make_evidence.py --page`, and a test computes it again. Temperature 0.8. TV",
+        "the files beside it by `scripts/make_evidence.py --page`, and a test computes it again. TV",
         "is the raw distance of the joint of the first three compared tokens, which is above 0 for two samples of one",
         "distribution too: the mean under no difference and the permutation p stand beside it.",
         "",

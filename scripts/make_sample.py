@@ -20,16 +20,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from orchestrator.report.analysis import analyse  # noqa: E402
-from orchestrator.report.context import machine, run_settings  # noqa: E402
-from orchestrator.report.findings import Analysis  # noqa: E402
-from orchestrator.report.markdown import escape  # noqa: E402
-from orchestrator.report.model import Link  # noqa: E402
-from orchestrator.report.render import render_html  # noqa: E402
-from orchestrator.report.summary import summary_data  # noqa: E402
-from orchestrator.report.untrusted import clean  # noqa: E402
-from orchestrator.report.view import build_view  # noqa: E402
-from orchestrator.report.words import Words  # noqa: E402
+from orchestrator.report.analysis.analyse import analyse  # noqa: E402
+from orchestrator.report.analysis.findings import Analysis  # noqa: E402
+from orchestrator.report.data.summary import summary_data  # noqa: E402
+from orchestrator.report.language.untrusted import clean  # noqa: E402
+from orchestrator.report.language.words import Words  # noqa: E402
+from orchestrator.report.model.parts import Link  # noqa: E402
+from orchestrator.report.output.markdown import escape  # noqa: E402
+from orchestrator.report.output.render import render_html  # noqa: E402
+from orchestrator.report.page.first_screen.context import answers_per_cell, machine, run_settings  # noqa: E402
+from orchestrator.report.page.view import build_view  # noqa: E402
 from orchestrator.schema.record import RunHeader  # noqa: E402
 from orchestrator.schema.status import STATUS_RULES  # noqa: E402
 from orchestrator.store.directory import RunDirectory  # noqa: E402
@@ -58,7 +58,7 @@ python scripts/make_sample.py reports/{run}
 * When: {when}, specmatrix {tool}.
 * Machine: {machine}; load average when it began: {load}.
 * Engines: {engines}.
-* {sessions} sessions × {trials} answers per cell (preset `{preset}`; a workload may have its own number),
+* {sessions} sessions × {answers} (preset `{preset}`),
   {done} of {all} cells measured.
 * Validity of the run, by its own rules: **{validity}**.{busy}
 {notes}
@@ -124,7 +124,7 @@ def _readme(found: Analysis, header: RunHeader, index: Index) -> str:
             if one.unavailable is None
         ),
         sessions=settings.get("sessions"),
-        trials=settings.get("trials"),
+        answers=answers_per_cell(index, settings.get("trials", 0), Words()),
         preset=settings.get("preset"),
         done=sum(len(ids) for status, ids in found.coverage if status == "ok"),
         all=sum(len(ids) for _, ids in found.coverage),

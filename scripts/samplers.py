@@ -14,7 +14,9 @@ from functools import cache
 import numpy as np
 
 from orchestrator.exactness.distribution import ContextSamples, DistributionResult, Preset, distribution_check
-from orchestrator.schema.result import Verdict
+from orchestrator.exactness.draft_directed import draft_directed, draft_directed_z
+from orchestrator.schema.judged import Judged
+from orchestrator.schema.result import CheckResult, Verdict
 
 VOCABULARY, LENGTH, DRAFTED = 12, 4, 3
 RNG = np.random.default_rng(2)
@@ -192,18 +194,42 @@ def generate(
     one_round: Round, prompt: int, count: int, seed: int, *, stale: bool = False
 ) -> tuple[tuple[int, ...], ...]:
     """``count`` sequences; the first token comes from prefill. ``stale``: a rejected draft stays in the cache."""
-    coin, table, made = Coin(seed), rows(), []
+    return tuple(sequence for sequence, _ in sequences(one_round, prompt, count, seed, stale=stale))
+
+
+def sequences(
+    one_round: Round, prompt: int, count: int, seed: int, *, stale: bool
+) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Each sequence with its judged places: those for which a round drafted a token and got as far."""
+    coin, table = Coin(seed), rows()
     for _ in range(count):
         out = [coin.pick(table[prompt])]
-        last = out[0]
+        last, places = out[0], []
         while len(out) < LENGTH:
             committed = one_round(last, coin)
+            places += range(len(out), min(len(out) + min(len(committed), DRAFTED), LENGTH))
             out += committed
             last = committed[-1]
             if stale and len(committed) <= DRAFTED:
                 last = int(DRAFT_BEST[out[-2]])
-        made.append(tuple(out[:LENGTH]))
-    return tuple(made)
+        yield tuple(out[:LENGTH]), places
+
+
+EXPECTED = (TARGET * DRAFT).sum(axis=1)
+VARIANCE = (TARGET * DRAFT**2).sum(axis=1) - EXPECTED**2
+FAVOURITE = DRAFT.max(axis=1)
+
+
+def directed_z(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> tuple[float, CheckResult]:
+    """The draft-directed z of the same generations as :func:`check` has of arm ``on``, and what is said of it."""
+    found = []
+    for prompt in range(preset.contexts):
+        for tokens, places in sequences(one_round, prompt, preset.per_arm, 100 * seed + prompt, stale=stale):
+            for place in places:
+                last, own = tokens[place - 1], tokens[place]
+                row = (DRAFT[last, own], EXPECTED[last], VARIANCE[last], FAVOURITE[last])
+                found.append(Judged(*map(float, row)))
+    return draft_directed_z(found) or 0.0, draft_directed(found)
 
 
 def check(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> DistributionResult:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from orchestrator.exactness.distribution import CERTIFY, SCREEN, DistributionResult, smallest_holm_p
 from orchestrator.schema.result import Verdict
-from scripts.samplers import SIMULATED, Simulated, check
+from scripts.samplers import SIMULATED, Simulated, check, directed_z
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "methodology.md"
 BEGIN, END = (
@@ -22,15 +22,20 @@ BEGIN, END = (
     "<!-- simulated samplers: end -->",
 )
 SCREEN_SEEDS, CERTIFY_SEEDS, CHECKED_SEEDS = range(1, 21), range(1, 4), (1, 2)
-HEAD = ("sampler", "exact", "p, seed 1", "p, seed 2", "would see", f"`screen`, {len(SCREEN_SEEDS)} seeds",
-        f"`certify`, {len(CERTIFY_SEEDS)} seeds")  # fmt: skip
+HEAD = ("sampler", "exact", "p, seed 1", "p, seed 2", "would see", "z, seed 1", "z, seed 2",
+        f"`screen`, {len(SCREEN_SEEDS)} seeds", f"`certify`, {len(CERTIFY_SEEDS)} seeds")  # fmt: skip
 
 
 def checked_cells(one: Simulated) -> tuple[str, ...]:
-    """The cells of a row that a test makes anew: p at ``screen`` size for each checked seed, and the distance seen."""
+    """The cells of a row that a test makes anew: p and z at ``screen`` size by checked seed, and the distance seen."""
     found = [check(one.rule, SCREEN, seed, stale=one.stale) for seed in CHECKED_SEEDS]
     seen = found[0].detectable
-    return (*(_p(result) for result in found), f"{seen:.2f}" if seen is not None else "-")
+    directed = (directed_z(one.rule, SCREEN, seed, stale=one.stale) for seed in CHECKED_SEEDS)
+    return (
+        *(_p(result) for result in found),
+        f"{seen:.2f}" if seen is not None else "-",
+        *(f"{z:.1f} {result.verdict.value}" for z, result in directed),
+    )
 
 
 def _p(result: DistributionResult) -> str:
@@ -67,7 +72,7 @@ def shown_cells(text: str) -> dict[str, tuple[str, ...]]:
     """The checked cells of each sampler as the page has them."""
     inside = text.split(BEGIN)[1].split(END, maxsplit=1)[0]
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in inside.strip().splitlines()[2:]]
-    return {cells[0]: tuple(cells[2 : 2 + len(CHECKED_SEEDS) + 1]) for cells in rows}
+    return {cells[0]: tuple(cells[2 : 2 + 2 * len(CHECKED_SEEDS) + 1]) for cells in rows}
 
 
 def main() -> int:

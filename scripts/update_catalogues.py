@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from orchestrator.exactness.groups import Mark  # noqa: E402
-from orchestrator.report.phrases import PHRASES  # noqa: E402
-from orchestrator.report.words import DOMAIN, LANGUAGES, LOCALES  # noqa: E402
+from orchestrator.report.language.recognise import PHRASES  # noqa: E402
+from orchestrator.report.language.words import DOMAIN, LANGUAGES, LOCALES  # noqa: E402
 from orchestrator.schema.adapter import Honoured, Verified  # noqa: E402
 from orchestrator.schema.metrics import VOCABULARY  # noqa: E402
 from orchestrator.schema.result import Outcome  # noqa: E402
@@ -45,9 +45,9 @@ FIXED = datetime(2026, 1, 1, tzinfo=UTC)
 def messages() -> dict[Message, str]:
     """Every message with the file that it stands in, in a fixed order."""
     found: dict[Message, str] = {}
-    for path in sorted(path for package in PACKAGES for path in package.glob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in package.rglob("*.py")):
         for message in _of_module(ast.parse(path.read_text(encoding="utf-8"))):
-            found.setdefault(message, path.name)
+            found.setdefault(message, _place(path))
     for package in PACKAGES:
         templates = extract_from_dir(
             package / "templates",
@@ -65,8 +65,13 @@ def messages() -> dict[Message, str]:
         for member in kind:
             found.setdefault(member.value, f"enumeration {kind.__name__}")
     for phrase in PHRASES:
-        found.setdefault(phrase, "phrases.py")
+        found.setdefault(phrase, "language/phrases")
     return found
+
+
+def _place(path: Path) -> str:
+    """Where a message stands, from its package on: two packages have modules of one name."""
+    return next(path.relative_to(one).as_posix() for one in PACKAGES if path.is_relative_to(one))
 
 
 def _of_module(tree: ast.Module) -> Iterator[Message]:

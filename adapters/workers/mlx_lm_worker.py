@@ -2,7 +2,8 @@
 
 Started by absolute path as ``python mlx_lm_worker.py CONFIG`` with the standard library, mlx and mlx_lm alone.
 ``CONFIG`` is a JSON file: ``target`` and ``draft`` (a folder, or ``null``), ``dtype``, ``kv_bits``, ``kv_group_size``,
-``prefill_step_size``. A request with ``"phases": true`` is an instrumented repeat (``mlx_lm_phases.py``).
+``prefill_step_size``. A request with ``"phases": true`` is an instrumented repeat (``mlx_lm_phases.py``), one with
+``"judge": true`` tells the places at which drafts were judged (``mlx_lm_judging.py``); any other changes nothing.
 
 After loading it says ``{"event": "ready", …}`` once, or ``{"event": "refused", "status": …, "reason": …}`` and
 ends with status 3. Each request ``{"op": "generate", …}``, or ``{"op": "score", …}`` (see ``mlx_lm_scoring.py``), is
@@ -233,6 +234,7 @@ class Session:
         started = time.perf_counter()
         ids = self._prompt_ids(request)
         self._refuse_full_window(len(ids), limit, drafted)
+        drafts = self._drafts(request, arguments, len(ids))
         with self._phases(request, arguments, len(ids)) as (model, stopwatch):
             last: Any = None
             for last in generation.stream_generate(model, self.tokenizer, ids, **arguments):
@@ -260,7 +262,20 @@ class Session:
             **self.versions,
             "effective": self._effective(request, arguments),
             **({} if stopwatch is None else {"phases": stopwatch.read(rows[-1][1])}),
+            **({} if drafts is None else {"judged": drafts.judged(beside("mlx_lm_scoring"), self, request, ids, rows)}),
         }
+
+    def _drafts(self, request: dict[str, Any], arguments: dict[str, Any], prompt: int) -> Any:
+        """What keeps the draft's scores in a distribution check; in any other request nothing is changed."""
+        if not request.get("judge"):
+            return None
+        judging = beside("mlx_lm_judging")
+        reason = judging.refusal(self, request)
+        if reason:
+            raise Refused("unsupported", reason)
+        drafts = judging.Drafts(prompt)
+        arguments["draft_model"] = drafts.watch(self.draft)
+        return drafts
 
     @contextlib.contextmanager
     def _phases(self, request: dict[str, Any], arguments: dict[str, Any], prompt: int) -> Iterator[tuple[Any, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cli.checks import expected_checks, print_check, print_check_fates, print_check_states
+from orchestrator.cli.expected import expected_requests, expected_time
 from orchestrator.cli.grades import print_grades
 from orchestrator.cli.memory import print_memory
 from orchestrator.cli.tables import plain, status_counts, table
@@ -18,7 +19,6 @@ from orchestrator.cli.workspace import Workspace, newest_run, open_run, open_wor
 from orchestrator.matrix.template import SCHEMA, template_text
 from orchestrator.schema.errors import SelectionError, SpecmatrixError
 from orchestrator.schema.status import STATUS_RULES, Status
-from orchestrator.schema.units import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +57,8 @@ def check_matrix(matrix: Path, reports: Path, *, strict: bool) -> int:
             why = ". ".join(part for part in (fate.refusal.reason, fate.refusal.remedy) if part)
             rows.append((fate.cell.id, STATUS_RULES[fate.refusal.status].word, fate.claim.rule.value, why))
     console.print(table("Cells", ("cell", "fate", "acceptance rule claimed", "why"), rows))
+    for line in sorted({fate.crowded for fate in workspace.survey.fates.values() if fate.crowded}):
+        console.print(plain(line), soft_wrap=True)
     print_memory(console, workspace)
     print_check_fates(console, workspace)
     for cell, reason in workspace.expansion.not_formed:
@@ -91,6 +93,7 @@ def _not_here(workspace: Workspace) -> list[str]:
 
 def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str], *, new: bool) -> None:
     """Prints the attempts that ``run`` would make, set by set."""
+    from orchestrator import registry
     from orchestrator.runner.plan import plan_attempts
     from orchestrator.store.directory import RunDirectory
     from orchestrator.store.index import Index
@@ -115,12 +118,12 @@ def show_plan(matrix: Path, reports: Path, run: Path | None, only: Sequence[str]
     if not attempts:
         return
     sessions = sum(attempt.sessions for attempt in attempts)
-    per_session = workspace.matrix.run.trials + workspace.matrix.run.warmup
+    requests = expected_requests(attempts, workspace.matrix.run, registry.adapters())
     most = "at most " if workspace.matrix.run.adaptive is not None else ""
-    console.print(plain(f"{most}{sessions} sessions, at most {sessions * per_session} requests, warm-ups included"))
+    console.print(plain(f"{most}{sessions} sessions, at most {requests} requests, warm-ups included"))
     if workspace.matrix.run.confirm_winner:
         console.print("besides: where several cells of a block are faster, the best is measured anew (confirm_winner)")
-    console.print(plain(_expected_time(attempts, earlier)))
+    console.print(plain(expected_time(attempts, earlier)))
 
 
 def _attempt_table(attempt: PlannedAttempt) -> object:
@@ -132,20 +135,6 @@ def _attempt_table(attempt: PlannedAttempt) -> object:
         return table(f"{title} · a cell at a time", ("turn", "sessions"), rows)
     sets = [(one.set_index + 1, " → ".join(_short(cell.id) for cell in one.cells)) for one in attempt.sets]
     return table(title, ("set", "order"), sets)
-
-
-def _expected_time(attempts: Sequence[PlannedAttempt], earlier: Path | None) -> str:
-    """By an earlier run's sessions of the same cells, else of the same engine; nothing is guessed from thin air."""
-    from orchestrator.store.directory import RunDirectory
-    from orchestrator.store.durations import expected_s, session_seconds
-
-    spent = session_seconds(RunDirectory.open(earlier).records()) if earlier is not None else {}
-    if not spent:
-        return "expected time: not known before a first run on this machine"
-    wanted = [cell.id for attempt in attempts for one in attempt.sets for cell in one.cells]
-    new = sum(cell not in spent for cell in wanted)
-    text = f"expected time: {seconds(expected_s(wanted, spent))} by the sessions of {earlier}"
-    return text + (f" ({new} sessions of cells never run before, by their engine's others)" if new else "")
 
 
 def _short(cell_id: str) -> str:
@@ -186,8 +175,8 @@ def write_reports(
     Raises:
         SpecmatrixError: a format that there is not, or a place without a format.
     """
-    from orchestrator.report.formats import Format, write_formats
-    from orchestrator.report.write import write_report
+    from orchestrator.report.output.formats import Format, write_formats
+    from orchestrator.report.output.write import write_report
 
     known = [one.value for one in Format]
     unknown = [one for one in formats if one not in known]

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cli.tables import plain, table
-from orchestrator.report.compare import compare_runs
-from orchestrator.report.compare_view import CompareView, compare_view
-from orchestrator.report.compare_write import compare_html, compare_json, compare_markdown
-from orchestrator.report.words import Words
-from orchestrator.report.words import plain as unmarked
-from orchestrator.report.write import write_whole
+from orchestrator.report.compare.runs import compare_runs
+from orchestrator.report.compare.view import CompareView, compare_view
+from orchestrator.report.compare.write import compare_html, compare_json, compare_markdown
+from orchestrator.report.language.words import Words
+from orchestrator.report.language.words import plain as unmarked
+from orchestrator.report.output.write import write_whole
 from orchestrator.schema.errors import SpecmatrixError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orchestrator.report.model import CellView, RowView, TableView
+    from orchestrator.report.model.parts import CellView, RowView, TableView
 
 FORMATS = ("text", "json", "md", "html")
 EXIT_NOTHING_COMPARABLE = 1

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.schema.record import TrialRecord
 
 _WORDS = {True: "yes", False: "no", None: "–"}
+_SO_FAR = "so far"
 
 
 def print_grades(console: Console, trials: Iterable[TrialRecord]) -> None:
@@ -29,7 +30,9 @@ def print_grades(console: Console, trials: Iterable[TrialRecord]) -> None:
     lines = [(row[0], ", ".join(where), *row[1:]) for row, where in sorted(rows.items())]
     console.print(table("Answers", ("prompt", "set.trial", "task", "well formed", "right", "why"), lines))
     if any(line[3] == _WORDS[None] or line[4] == _WORDS[None] for line in lines):
-        console.print(plain("–: the task does not say, or none was stated"))
+        console.print(plain("–: the task does not say, none was stated, or the answer could not be judged"))
+    if any(line[4] == _SO_FAR for line in lines):
+        console.print(plain("so far: right as far as it goes, and cut at the output limit; no more of it will come"))
 
 
 def _row(trial: TrialRecord) -> tuple[str, ...]:
@@ -38,4 +41,5 @@ def _row(trial: TrialRecord) -> tuple[str, ...]:
         return (trial.prompt_id, "none", _WORDS[None], _WORDS[None], broken)
     grade = trial.grade
     why = "; ".join(part for part in (broken, grade.reason) if part)
-    return (trial.prompt_id, grade.task, _WORDS[grade.valid], _WORDS[grade.correct], why)
+    right = _SO_FAR if grade.so_far else _WORDS[grade.correct]
+    return (trial.prompt_id, grade.task, _WORDS[grade.valid], right, why)

@@ -69,7 +69,7 @@ def _measure(
     console.print(escape(f"run {directory.path}"), highlight=False, soft_wrap=True)
     with ProgressView(console, verbose=verbose) as view:
         interrupted = execute(workspace.job(selected, again=again), directory, view)
-    from orchestrator.report.write import write_report  # noqa: PLC0415  (loads matplotlib: not beside an engine)
+    from orchestrator.report.output.write import write_report  # noqa: PLC0415  (loads matplotlib: not beside an engine)
 
     index = Index.build(directory.records())
     page = write_report(directory.path)

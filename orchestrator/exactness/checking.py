@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orchestrator.exactness import draft_directed
 from orchestrator.exactness.checks import DISTRIBUTION
 from orchestrator.exactness.coupled import seed_coupled
 from orchestrator.exactness.distribution import (
@@ -23,9 +22,11 @@ from orchestrator.exactness.distribution import (
     distribution_check,
     smallest_holm_p,
 )
+from orchestrator.exactness.draft_directed import NONE_HELD, draft_directed, unavailable
 from orchestrator.exactness.looks import BATCH, look_sizes, spending
 from orchestrator.exactness.prefix_tree import Tokens, tree_test
 from orchestrator.schema.adapter import Claim, Rule
+from orchestrator.schema.judged import unflattened
 from orchestrator.schema.record import CheckArm
 from orchestrator.schema.result import CheckResult, Verdict
 
@@ -110,7 +111,7 @@ def _outcome(state: CheckState, arms: Arms, preset: Preset, alpha: float, *, cou
         looks.append((size, p, level))
         if p is not None and p < level:
             with_again = [replace(a, off_again=b.off_again) for a, b in zip(cut, contexts, strict=True)]
-            return _decided(with_again, skip, alpha, level, tuple(looks), _extra(arms, coupled=False))
+            return _decided(with_again, skip, alpha, level, tuple(looks), _extra(state, arms, coupled=False))
     if not _drafted(state):
         words = "nothing was drafted in these generations, and then any acceptance rule gives the baseline's text"
         return Outcome(None, (CheckResult(DISTRIBUTION, Verdict.UNDERPOWERED, words),), tuple(looks))
@@ -118,7 +119,7 @@ def _outcome(state: CheckState, arms: Arms, preset: Preset, alpha: float, *, cou
         return _open(state, Need(CheckArm.COUPLED, min(COUPLED, whole)), tuple(looks))
     if _least(arms[CheckArm.CONTROL]) < whole:
         return _open(state, Need(CheckArm.CONTROL, whole), tuple(looks))
-    return _decided(contexts, skip, alpha, levels[-1], tuple(looks), _extra(arms, coupled=coupled))
+    return _decided(contexts, skip, alpha, levels[-1], tuple(looks), _extra(state, arms, coupled=coupled))
 
 
 def _decided(
@@ -138,13 +139,27 @@ def _open(state: CheckState, need: Need, looks: tuple[tuple[int, float | None, f
     return Outcome(need, (CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words),), looks)
 
 
-def _extra(arms: Arms, *, coupled: bool) -> tuple[CheckResult, ...]:
+def _extra(state: CheckState, arms: Arms, *, coupled: bool) -> tuple[CheckResult, ...]:
+    directed = _directed(state)
     if not coupled:
-        return (draft_directed.NOT_TOLD,)
+        return (directed,)
     pairs = [
         pair for name, on in arms[CheckArm.COUPLED].items() for pair in zip(on, arms[CheckArm.OFF][name], strict=False)
     ]
-    return (draft_directed.NOT_TOLD, seed_coupled(pairs))
+    return (directed, seed_coupled(pairs))
+
+
+def _directed(state: CheckState) -> CheckResult:
+    """The draft-directed z over every generation of ``on`` that tells its judged places."""
+    batches = [one for found in state.arms.get(CheckArm.ON, {}).values() for one in found]
+    told = [generation for one in batches for generation in one.judged]
+    if not told:
+        return unavailable(next((one.unjudged for one in batches if one.unjudged), NONE_HELD))
+    found = draft_directed([place for generation in told for place in unflattened(generation)])
+    made = sum(len(one.tokens) for one in batches)
+    if len(told) == made:
+        return found
+    return replace(found, evidence=f"{found.evidence}; {len(told)} of {made} generations tell them")
 
 
 def _annotated(one: CheckResult, state: CheckState) -> CheckResult:

@@ -9,8 +9,10 @@ from orchestrator.exactness import coupled, draft_directed, seed
 from orchestrator.schema.adapter import Claim, Rule
 from orchestrator.schema.result import CheckResult, Group, Placement, Verdict
 
-INFORMATIONAL = frozenset({seed.CHECK, coupled.CHECK, draft_directed.CHECK})
+INFORMATIONAL = frozenset({seed.CHECK, coupled.CHECK})
 """Checks that are shown and decide nothing."""
+ONE_SIDED = frozenset({draft_directed.CHECK})
+"""Checks that can contradict a claim and settle none: they look in one direction of all those there are."""
 
 
 class Mark(StrEnum):
@@ -29,7 +31,7 @@ _OPEN = frozenset({Verdict.UNINFORMATIVE, Verdict.UNDERPOWERED})
 
 def mark(checks: Sequence[CheckResult], engaged: bool) -> Mark:
     """How far the deciding checks got. ``PASSED`` needs one that passed and none that is open or was not made."""
-    verdicts = {check.verdict for check in checks if check.check not in INFORMATIONAL}
+    verdicts = {check.verdict for check in checks if _decides(check)}
     if Verdict.FAIL in verdicts:
         return Mark.FAILED
     if not engaged:
@@ -40,6 +42,10 @@ def mark(checks: Sequence[CheckResult], engaged: bool) -> Mark:
     if Verdict.PASS not in verdicts:
         return Mark.NOT_TESTED
     return Mark.PARTLY if Verdict.NOT_TESTED in verdicts else Mark.PASSED
+
+
+def _decides(check: CheckResult) -> bool:
+    return check.verdict is Verdict.FAIL if check.check in ONE_SIDED else check.check not in INFORMATIONAL
 
 
 def place(cell_id: str, claim: Claim, checks: Sequence[CheckResult], engaged: bool) -> Placement:

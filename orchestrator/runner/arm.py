@@ -8,13 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orchestrator.exactness.draft_directed import NOT_TOLD
 from orchestrator.process.ports import free_port
 from orchestrator.process.spawn import EngineProcess
 from orchestrator.runner.channel import Channel
 from orchestrator.runner.gates import judge_exchange, judge_trial
-from orchestrator.schema.adapter import CommandStep, EachStep, HttpStep, LaunchContext, LogStep, TrialSpec, WorkerStep
+from orchestrator.schema.adapter import (
+    CommandStep,
+    EachStep,
+    HttpStep,
+    JudgesDrafts,
+    LaunchContext,
+    LogStep,
+    TrialSpec,
+    WorkerStep,
+)
 from orchestrator.schema.capture import READY_TRIAL, TrialCapture, log_line, step_lines
 from orchestrator.schema.errors import CaptureError
+from orchestrator.schema.judged import flattened
 from orchestrator.schema.record import Phase
 from orchestrator.schema.status import Status
 
@@ -43,6 +54,8 @@ class Generated:
     first_burst: int
     in_bursts: int
     drafted: int | None
+    judged: tuple[tuple[float, ...], ...] = ()
+    unjudged: str = ""
 
 
 def seed_of(base: int, attempt: int, arm: str, context: str, index: int) -> int:
@@ -77,18 +90,21 @@ class Arm:
         if refusal is not None:
             raise ArmStopped(refusal.status, refusal.reason, refusal.remedy)
 
-    def batch(self, context: str, text: str, seeds: Sequence[int]) -> Generated:
-        """One generation per seed.
+    def batch(self, context: str, text: str, seeds: Sequence[int], *, judge: bool = False) -> Generated:
+        """One generation per seed; with ``judge`` also what the engine thought of its judged places, where it tells.
 
         Raises:
             ArmStopped: a request failed, was answered from a cache, or cannot be read; nothing of the batch counts.
         """
+        teller, unjudged = self._teller() if judge else (None, "")
+        judged: list[tuple[float, ...]] = []
         tokens: list[tuple[int, ...]] = []
         first_burst = in_bursts = 0
         drafted: int | None = None
         for place, seed in enumerate(seeds):
             spec = TrialSpec(self._number, Phase.MEASURED.value, context, text, seed)
-            capture = self._exchange(spec.index, self.adapter.trial_steps(self.cell, spec), whole=place == 0)
+            ask = self.adapter.trial_steps if teller is None else teller.judged_steps
+            capture = self._exchange(spec.index, ask(self.cell, spec), whole=place == 0)
             self._number += 1
             bad = judge_exchange(capture)
             if bad.status is not Status.OK:
@@ -102,7 +118,22 @@ class Arm:
             keys = [arrival.burst for arrival in arrivals.tokens for _ in arrival.ids]
             first_burst = max(first_burst, keys.count(keys[0]))
             in_bursts += len(keys) - len(set(keys))
-        return Generated(tuple(tokens), first_burst, in_bursts, drafted)
+            if teller is not None:
+                judged.append(self._judged(teller, capture))
+        return Generated(tuple(tokens), first_burst, in_bursts, drafted, tuple(judged), unjudged)
+
+    def _teller(self) -> tuple[JudgesDrafts | None, str]:
+        """The adapter, where it tells judged places of this cell; else why not."""
+        if not isinstance(self.adapter, JudgesDrafts):
+            return None, NOT_TOLD
+        why = self.adapter.why_unjudged(self.cell)
+        return (None, why) if why else (self.adapter, "")
+
+    def _judged(self, teller: JudgesDrafts, capture: TrialCapture) -> tuple[float, ...]:
+        try:
+            return flattened(teller.parse_judged(self.cell, capture))
+        except CaptureError as err:
+            raise ArmStopped(Status.UNPARSED, str(err)) from err
 
     def _drafted(self, capture: TrialCapture) -> int | None:
         try:

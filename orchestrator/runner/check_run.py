@@ -21,6 +21,7 @@ from orchestrator.runner.framing import frame_of
 from orchestrator.schema.cell import CHECK_SUFFIX
 from orchestrator.schema.errors import EngineRefusal
 from orchestrator.schema.record import CheckArm, CheckEndRecord, CheckPlanRecord, CheckRecord
+from orchestrator.schema.result import Verdict
 from orchestrator.schema.status import Status
 from orchestrator.schema.units import seconds
 from orchestrator.store.check_states import SPECULATIVE_ARMS, CheckLedger, CheckState
@@ -209,7 +210,7 @@ class _Block:
                 indices = range(batch * BATCH, min(size, (batch + 1) * BATCH))
                 seeds = tuple(self._seed(cell, arm, context, index) for index in indices)
                 started = utc_now()
-                found = running.batch(context, text, seeds)
+                found = running.batch(context, text, seeds, judge=arm is CheckArm.ON)
                 made += len(seeds)
                 self.directory.append(
                     CheckRecord(
@@ -229,6 +230,8 @@ class _Block:
                         folder.relative_to(self.directory.path).as_posix(),
                         started,
                         utc_now(),
+                        judged=found.judged,
+                        unjudged=found.unjudged,
                     )
                 )
                 self.listen(BatchDone(cell.id + CHECK_SUFFIX, arm.value, made, wanted, now_s() - begun))
@@ -267,6 +270,9 @@ class _Block:
     def _decide(self, check: CheckCell, outcome: Outcome) -> None:
         result = outcome.results[0]
         self.listen(Said(f"{check.id}: {result.verdict.value}: {result.evidence}"))
+        for beside in outcome.results[1:]:
+            if beside.verdict is not Verdict.NOT_APPLICABLE:
+                self.listen(Said(f"  {beside.check}: {beside.verdict.value}: {beside.evidence}"))
         self._end(check, Status.OK, f"{len(outcome.looks)} looks at the speculative arm", "")
 
     def _end(self, check: CheckCell, status: Status, reason: str, remedy: str) -> None:

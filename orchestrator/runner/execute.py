@@ -133,7 +133,7 @@ def _attempt_record(
         attempt.attempt,
         prints,
         attempt.planned_sets if sets is None else sets,
-        settings.trials,
+        attempt.cells[0].workload.trials or settings.trials,  # a block is of one workload
         settings.order,
         settings.order_seed,
         utc_now(),

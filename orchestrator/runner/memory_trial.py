@@ -47,7 +47,8 @@ def _one(job: Job, directory: RunDirectory, cell: Cell, fingerprint: str, listen
         unmapped.basis if unmapped is not None else "weights mapped as in the measurement: this engine cannot do else"
     )
     settings = replace(job.matrix.run, trials=1, warmup=0, phases=False)
-    trials = session_trials(load_prompts(*cell.workload.source), cell, settings, 0, frame=frame_of(cell, adapter))
+    lone = replace(cell, workload=replace(cell.workload, trials=None))  # one request, however many are timed
+    trials = session_trials(load_prompts(*cell.workload.source), lone, settings, 0, frame=frame_of(cell, adapter))
     folder = directory.memory_folder(cell.id, fingerprint)
     relative = folder.relative_to(directory.path).as_posix()
     listen(Said(f"  {cell.id}: memory trial, untimed ({basis})"))

@@ -17,6 +17,7 @@ from orchestrator.runner.foresight import fit_in, foresee, refuse_unfit
 from orchestrator.runner.framing import chat_refusal, frame_of
 from orchestrator.runner.grading import task_mark
 from orchestrator.runner.plan import instrumented
+from orchestrator.runner.room import Longest, crowded, longest, room_refusal
 from orchestrator.schema.adapter import Claim, EngineIdentity, Refusal, keeps_prompt_cache, keeps_state
 from orchestrator.schema.cell import Cell, EngineConfig, fingerprint
 from orchestrator.schema.fit import MemoryNeed
@@ -60,6 +61,8 @@ class CellFate:
     """What memory it will need, where its adapter foresees that and its files are here."""
     fit: Fit | None = None
     """Whether that is there, by the machine at the moment of the survey."""
+    crowded: str = ""
+    """That its longest prompt and ``max_tokens`` do not fit into the context together, where that is sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,13 @@ def _fate(
             f"file.{number}": sha256_of(Path(path), scratch / "hashes.json") for number, path in enumerate(cell.files)
         }
         facts["prompts"] = prompts_digest(cell, adapter)
-    return CellFate(cell, refusal, fingerprint(cell, facts), claim, facts, need, fit)
+    tight = crowded(cell, _longest(cell, adapter, settings)) if refusal is None else ""
+    return CellFate(cell, refusal, fingerprint(cell, facts), claim, facts, need, fit, tight)
+
+
+def _longest(cell: Cell, adapter: Adapter, settings: RunSettings) -> Longest | None:
+    measured = load_prompts(*cell.workload.source)[: cell.workload.trials or settings.trials]
+    return longest(cell, adapter, [frame_of(cell, adapter)(one) for one in measured])
 
 
 def how_to_get(identity: EngineIdentity, adapter: Adapter) -> str:
@@ -175,14 +184,16 @@ def _refusal(cell: Cell, engine: EngineFinding, adapter: Adapter, settings: RunS
             f"workload {cell.workload.name} has {len(prompts)} prompts, a session needs {trials} "
             "different ones (a repeated prompt would be answered from a warm cache)"
         )
-        return Refusal(Status.UNSUPPORTED, reason, "lower run.trials, or add prompts")
+        key = "run.trials" if cell.workload.trials is None else f"workloads.{cell.workload.name}.trials"
+        return Refusal(Status.UNSUPPORTED, reason, f"lower {key}, or add prompts")
     if cell.workload.cache != "cold" and not keeps_prompt_cache(adapter):
         reason = f"{adapter.title} is measured with cold prompts only: it keeps no cache from request to request here"
         return Refusal(Status.UNSUPPORTED, reason, f"write cache: cold for workload {cell.workload.name}")
     if cell.workload.cache == "warm" and keeps_state(adapter, cell):
         reason = "the drafter remembers the answer of the request that warms the cache, and would draft it again"
         return Refusal(Status.UNSUPPORTED, reason, "take a drafter without memory, or cache: cold")
-    return chat_refusal(cell, adapter, prompts) or adapter.supports(cell, engine.identity)
+    refusal = chat_refusal(cell, adapter, prompts) or adapter.supports(cell, engine.identity)
+    return refusal or room_refusal(cell, _longest(cell, adapter, settings))
 
 
 def _no_file(cell: Cell, path: str) -> Refusal:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from orchestrator.schema.capture import SessionCapture, TrialCapture
 from orchestrator.schema.cell import Cell, EngineConfig, MethodKind
 from orchestrator.schema.chat_template import ChatTemplate
+from orchestrator.schema.judged import Judged
 from orchestrator.schema.observation import Observation
 from orchestrator.schema.status import Status
 
@@ -332,6 +333,24 @@ class TellsPromptIds(Protocol):
 
     def parse_prompt_ids(self, capture: TrialCapture) -> tuple[tuple[int, ...], ...] | None:
         """The ids per prompt, in order; ``None`` where an answer is not of the known form."""
+
+
+@runtime_checkable
+class JudgesDrafts(Protocol):
+    """An adapter whose engine tells, in a request of its own that is never timed, what it thought of judged places."""
+
+    def why_unjudged(self, cell: Cell) -> str:
+        """Why the cell's places cannot be told; empty where they can."""
+
+    def judged_steps(self, cell: Cell, trial: TrialSpec) -> tuple[Step, ...]:
+        """The trial's exchanges, asking for the judged places besides."""
+
+    def parse_judged(self, cell: Cell, capture: TrialCapture) -> tuple[Judged, ...]:
+        """The judged places of one answer, in order.
+
+        Raises:
+            CaptureError: they are missing, or are no probabilities.
+        """
 
 
 def keeps_state(adapter: object, cell: Cell) -> bool:

@@ -16,7 +16,8 @@ SCHEMA_VERSION = 1
 """Version of ``run.json`` and ``journal.jsonl``.
 
 History:
-    1: first version.
+    1: first version. Fields that came later have defaults, so that older journals load: ``CheckRecord.judged`` and
+        ``unjudged``.
 """
 
 
@@ -246,6 +247,9 @@ class CheckRecord:
             verify round, not from prefill.
         in_bursts: tokens that came in one burst with an earlier one, over the batch: draft tokens were accepted.
         drafted: draft tokens of the batch's first generation, which alone is observed in full; ``None`` unknown.
+        judged: of arm ``on``, where the engine tells: per generation its judged places, four numbers each (see
+            :func:`orchestrator.schema.judged.flattened`); empty where it does not.
+        unjudged: why it does not; empty where it does, in other arms, and in records older than the field.
     """
 
     block: str
@@ -265,6 +269,8 @@ class CheckRecord:
     started_utc: str
     ended_utc: str
     kind: Literal["check"] = "check"
+    judged: tuple[tuple[float, ...], ...] = ()
+    unjudged: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from adapters.llama_cpp_embedded import LlamaEmbedded
+from adapters.llama_cpp.embedded import LlamaEmbedded
 from orchestrator.exactness.coverage import Fault
 from orchestrator.schema.adapter import Launch, LaunchContext, LineReady
 from orchestrator.schema.cell import Cell, Method, MethodKind

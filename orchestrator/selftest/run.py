@@ -10,7 +10,7 @@ from orchestrator.clock import utc_now
 from orchestrator.demo.export import resolve
 from orchestrator.exactness.coverage import CAUGHT_BY, REPLAYS, Fault, Gate, active_gates
 from orchestrator.matrix.types import Block, CheckSettings, Expansion, HostSettings, Matrix, RunSettings
-from orchestrator.report.checks import run_checks
+from orchestrator.report.analysis.checks import run_checks
 from orchestrator.runner.execute import Job, execute
 from orchestrator.runner.survey import Survey, survey_cells, survey_engines
 from orchestrator.schema.cell import Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload
@@ -25,7 +25,7 @@ from orchestrator.store.index import Index
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orchestrator.report.checks import Checks
+    from orchestrator.report.analysis.checks import Checks
     from orchestrator.runner.events import Listener
     from orchestrator.store.states import CellState
 

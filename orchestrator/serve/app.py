@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from orchestrator.report.words import Words
+from orchestrator.report.language.words import Words
 from orchestrator.schema.errors import SelectionError, SpecmatrixError
 from orchestrator.serve import page
 from orchestrator.serve.guard import HEADERS, MOST_FORM_BYTES, Gate, read_form

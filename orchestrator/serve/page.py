@@ -11,15 +11,15 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from orchestrator.report.model import Link
-from orchestrator.report.naming import rerun as rerun_command
-from orchestrator.report.render import render_page
-from orchestrator.report.untrusted import clean, tail
+from orchestrator.report.language.untrusted import clean, tail
+from orchestrator.report.model.parts import Link
+from orchestrator.report.output.render import render_page
+from orchestrator.report.page.naming import rerun as rerun_command
 from orchestrator.schema.status import STATUS_RULES, Status
 from orchestrator.schema.units import seconds
 
 if TYPE_CHECKING:
-    from orchestrator.report.words import Words
+    from orchestrator.report.language.words import Words
     from orchestrator.serve.live import Snapshot
     from orchestrator.serve.rerun import Job
     from orchestrator.store.states import CellState

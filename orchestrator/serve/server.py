@@ -65,8 +65,8 @@ def serve(
 
 def make_site(directory: RunDirectory, port: int, matrix: Path | None, language: str | None) -> Site:
     """What the application is made of, for a port that is already ours."""
-    from orchestrator.report.context import run_settings  # noqa: PLC0415
-    from orchestrator.report.words import Words  # noqa: PLC0415
+    from orchestrator.report.language.words import Words  # noqa: PLC0415
+    from orchestrator.report.page.first_screen.context import run_settings  # noqa: PLC0415
     from orchestrator.serve.app import Site  # noqa: PLC0415  (an optional extra)
     from orchestrator.serve.guard import Gate  # noqa: PLC0415
     from orchestrator.serve.live import Watcher  # noqa: PLC0415

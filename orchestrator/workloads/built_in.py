@@ -28,6 +28,8 @@ CATEGORIES = {
 }
 """What each category of the full set asks for."""
 
+_LANGUAGES = {"en": "English", "ko": "Korean"}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PromptSet:
@@ -84,18 +86,23 @@ def _part(name: str, about: str, wanted: Callable[[Prompt], bool]) -> PromptSet:
     return PromptSet(name, about, functools.partial(_full, wanted))
 
 
+def _half(name: str, language: str) -> PromptSet:
+    """The prompts of the set `name` in one language, in its order."""
+
+    def make() -> tuple[Prompt, ...]:
+        return tuple(prompt for prompt in built_in(name) if prompt.language == language)
+
+    return PromptSet(f"{name}-{language}", f"the {_LANGUAGES[language]} half of {name}", make)
+
+
 def _contexts(tokens: int) -> tuple[PromptSet, ...]:
     """The set of a class and its two halves."""
     name = f"context-{tokens // 1024}k"
-
-    def half(language: str) -> tuple[Prompt, ...]:
-        return tuple(prompt for prompt in built_in(name) if prompt.language == language)
-
     about = f"generated reports of about {tokens} tokens with a question at the end whose answer is known"
     return (
         PromptSet(name, about, functools.partial(contexts.prompts, tokens)),
-        PromptSet(f"{name}-en", f"the English half of {name}", functools.partial(half, "en")),
-        PromptSet(f"{name}-ko", f"the Korean half of {name}", functools.partial(half, "ko")),
+        _half(name, "en"),
+        _half(name, "ko"),
     )
 
 
@@ -103,7 +110,9 @@ _ALL = (
     _file("demo-short", "the corpus of the built-in tiny models: short answers"),
     _file("demo-long", "the corpus of the built-in tiny models: answers of 128 tokens and more"),
     _file("tasks-small", "questions with known answers that a model of 135 million parameters can get right"),
-    _file("entropy-ladder", "the same kinds of text from copying, easy to draft for, to open prose, in six rungs"),
+    _file("entropy-ladder", "six kinds of text, from copying to open prose, in as many rungs"),
+    _half("entropy-ladder", "en"),
+    _half("entropy-ladder", "ko"),
     _part("full", "every category in English and Korean, dealt out in turns", _every),
     _part("full-en", "the English half of full", lambda prompt: prompt.language == "en"),
     _part("full-ko", "the Korean half of full", lambda prompt: prompt.language == "ko"),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from adapters._chat_template import folder_template, gguf_template
+from adapters.shared.chat_template import folder_template, gguf_template
 from orchestrator.demo.gguf_format import gguf_bytes
 from orchestrator.workloads.errors import WorkloadError
 

@@ -11,8 +11,8 @@ import pytest
 from ds4_cells import GREEDY, NONE, WARM, fake_ds4, make_cell, mtp
 from ds4_sparse_gguf import write_module, write_target
 
-from adapters._ds4_identity import BETWEEN, generation_of, options_of
-from adapters.ds4 import ADAPTER
+from adapters.ds4.adapter import ADAPTER
+from adapters.ds4.identity import BETWEEN, generation_of, options_of
 from orchestrator.process.probe import run_probe
 from orchestrator.runner.survey import survey_engines
 from orchestrator.schema.adapter import (
@@ -159,8 +159,17 @@ def test_what_works_is_not_refused(cell):
     assert refused(cell()) == (None, "")
     assert refused(cell(mtp(2))) == (None, "")
     assert refused(cell(mtp(2, strict=True))) == (None, "")
-    for method in (mtp(5, drafter="dspark"), mtp(5, drafter="dspark", exact_sampling=True, confidence=0.7), mtp(4)):
+    for method in (mtp(5, drafter="dspark"), mtp(5, drafter="dspark", exact_sampling=True, confidence=0.7)):
         assert refused(cell(method, WARM, generation="2026-09"), SEPTEMBER) == (None, "")
+    for method in (mtp(4), mtp(2, strict=True)):
+        assert refused(cell(method, generation="2026-09"), SEPTEMBER) == (None, "")
+    assert refused(cell(mtp(2), generation="2026-09", quality=True), SEPTEMBER) == (None, ""), (
+        "it verifies exactly then"
+    )
+    assert refused(cell(mtp(1, drafter="embedded"), generation="2026-09", module=None, quality=True), SEPTEMBER) == (
+        None,
+        "",
+    )
     assert refused(cell(mtp(1, drafter="embedded"), generation="2026-09", module=None), SEPTEMBER) == (None, "")
 
 
@@ -184,8 +193,17 @@ def test_a_build_between_the_generations_and_one_without_speculation_are_refused
 def test_may_builds_do_not_speculate_above_temperature_0(cell, sampling):
     status, words = refused(cell(mtp(2), sampling))
     assert status is Status.NOT_ENGAGED
-    assert "speculate at temperature 0 alone" in words
+    assert "at temperature 0 alone" in words
     assert refused(cell(sampling=sampling)) == (None, ""), "the baseline is measured"
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_one_stage_module_is_not_used_above_temperature_0_in_september_either(cell, exact):
+    asked = cell(mtp(2, exact_sampling=exact), WARM, generation="2026-09")
+    status, words = refused(asked, SEPTEMBER)
+    assert status is Status.NOT_ENGAGED
+    assert "loads the module and decodes without it" in words
+    assert claim(asked, SEPTEMBER) == (Rule.UNKNOWN, None), "no rule is claimed for what is not done"
 
 
 def test_thinking_samples_at_1_whatever_is_asked_so_that_may_builds_do_not_speculate_then(cell):
@@ -197,8 +215,9 @@ def test_thinking_samples_at_1_whatever_is_asked_so_that_may_builds_do_not_specu
 
 
 @pytest.mark.parametrize("how", [{"quality": True}, {}])
-def test_from_september_on_quality_and_strict_are_the_baseline(cell, how):
+def test_with_dspark_quality_and_strict_are_the_baseline(cell, how):
     method = mtp(5, drafter="dspark", **({} if how else {"strict": True}))
+    assert ADAPTER.launch(cell(method, **how), LaunchContext(1, Path("/s"))).argv.count("--quality") == len(how)
     status, words = refused(cell(method, generation="2026-09", **how), SEPTEMBER)
     assert status is Status.NOT_ENGAGED
     assert "which is the baseline" in words
@@ -229,6 +248,7 @@ def test_methods_that_may_builds_cannot_do(cell, method, words):
         (mtp(3, drafter="embedded"), "drafts one token, or two"),
         (mtp(1, drafter="embedded"), "is the module inside the target"),
         (mtp(5, drafter="dspark", margin=3.0), "margin is a setting of the drafter support"),
+        (mtp(1, drafter="embedded", strict=True), "strict is a setting of the drafter support"),
     ],
 )
 def test_methods_that_september_builds_cannot_do(cell, method, words):
@@ -298,6 +318,10 @@ def test_the_claims_of_september(cell):
     assert of(mtp(5, drafter="dspark"), WARM) == (Rule.HEURISTIC, False)
     assert of(mtp(5, drafter="dspark", exact_sampling=True), WARM) == (Rule.REJECTION, True)
     assert of(mtp(5, drafter="dspark"), GREEDY, mode="server", thinking=True) == (Rule.HEURISTIC, False)
+    assert of(mtp(2), GREEDY) == (Rule.GREEDY_MATCH, None)
+    assert of(mtp(2, strict=True), GREEDY) == of(mtp(2), GREEDY, quality=True) == (Rule.GREEDY_MATCH, True)
+    assert of(mtp(3, strict=True), GREEDY) == (Rule.GREEDY_MATCH, None)
+    assert of(mtp(1, drafter="embedded"), GREEDY, quality=True) == (Rule.GREEDY_MATCH, None)
 
 
 # --- how it is started -----------------------------------------------------------------------------------------------
@@ -356,6 +380,20 @@ def test_a_trial_states_every_setting_of_the_sampler(cell):
     assert steps[1].args == ("--dump-tokens", "--prompt-file", "{folder}/3-generate/stdout.log")
     names = [step.name for step in ADAPTER.trial_steps(cell(generation="2026-09"), TRIAL)]
     assert names == ["generate", "tokens", "prompt"]
+
+
+@pytest.mark.parametrize("generation", ["2026-05", "2026-09"])
+def test_seed_0_ends_ds4_so_that_another_is_given(cell, tmp_path, generation):
+    nought = dataclasses.replace(TRIAL, seed=0)
+    words = ADAPTER.trial_steps(cell(sampling=WARM, generation=generation), nought)[0].args
+    assert words[words.index("--seed") + 1] == "2147483648"
+    assert ADAPTER.trial_steps(cell(sampling=WARM, mode="server"), nought)[0].body["seed"] == 2**31
+    refusal = exit_refusal(ADAPTER, cell(), "ds4: invalid value for --seed: 0\n")
+    assert (refusal.status, refusal.reason) == (Status.UNSUPPORTED, "ds4: invalid value for --seed: 0")
+    said = subprocess.run(
+        [fake_ds4(tmp_path, generation=generation), "--seed", "0"], capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stderr) == (2, "ds4: invalid value for --seed: 0\n")
 
 
 def test_the_server_is_asked_for_the_same_and_not_to_think(cell):

@@ -8,11 +8,13 @@ import pytest
 from ds4_cells import GREEDY, NONE, WARM, make_cell, mtp
 from golden_cases import GOLDEN, load_case
 
-from adapters._ds4_observations import LEAST_TOKENS, engine_times, passes_of
-from adapters._ds4_rounds import dspark_totals, embedded_cycles, support_cycles
-from adapters._ds4_run import GENERATE, Line, Speed, read_run
-from adapters._ds4_tokens import read_answer, read_dump, spelled_out
-from adapters.ds4 import ADAPTER
+from adapters.ds4.adapter import ADAPTER
+from adapters.ds4.command import _problems
+from adapters.ds4.conditions import _context
+from adapters.ds4.observations import LEAST_TOKENS, engine_times, passes_of, speculative
+from adapters.ds4.rounds import dspark_totals, embedded_cycles, support_cycles
+from adapters.ds4.run import GENERATE, Line, Speed, read_run
+from adapters.ds4.tokens import read_answer, read_dump, spelled_out
 from orchestrator.schema.adapter import Honoured, session_conditions
 from orchestrator.schema.capture import RawEvent, StepCapture, TrialCapture
 from orchestrator.schema.errors import CaptureError
@@ -193,20 +195,118 @@ def test_totals_that_contradict_each_other_are_refused(told):
         dspark_totals(lines(told))
 
 
+def told_of(said, tokens, *, at_end_of_text=False):
+    return {item.metric: item for item in speculative(said, tokens, "here", at_end_of_text=at_end_of_text)}
+
+
+TAIL = (
+    "ds4: DSpark stats cycles=30 first_tokens=30 proposed=75 accepted_draft=60 full=20 partial=0 miss_first=5 no_draft=5 "
+    "no_room=0 invalid=0 errors=0 scheduler_skips=0 tail_skips=3"
+)
+"""30 cycles and 60 drafts are 90 tokens; the passes near the limit are in no total."""
+NO_DRAFT = (
+    "ds4: DSpark stats cycles=247 first_tokens=247 proposed=0 accepted_draft=0 full=0 partial=0 miss_first=0 "
+    "no_draft=247 no_room=0 invalid=0 errors=0 scheduler_skips=223 tail_skips=8"
+)
+"""The figures of a run of 256 tokens that a user published: 247 + 8 + 1."""
+
+
+@pytest.mark.parametrize(("tokens", "idle"), [(90, 5), (91, 6), (94, 9)])
+def test_passes_that_are_no_cycle_are_passes_without_a_draft(tokens, idle):
+    said = dspark_totals(lines(TAIL))
+    found = told_of(said, tokens)
+    assert list(_problems(said, tokens)) == []
+    assert found["no_draft_rounds"].value == idle
+    assert ("(inferred)" in found["no_draft_rounds"].source) is (tokens > 90), "what is inferred says so"
+    assert found["tokens_per_round"].value == (25 + 60) / 25
+    assert found["speculative_coverage"].value == (25 + 60) / tokens
+
+
+def test_every_token_of_a_published_run_that_never_drafted_is_accounted_for():
+    said = dspark_totals(lines(NO_DRAFT))
+    assert list(_problems(said, 256)) == []
+    found = told_of(said, 256)
+    assert found["no_draft_rounds"].value == 256
+    assert "247 cycles without a draft, and 9 tokens" in found["no_draft_rounds"].note
+
+
+def test_an_end_of_text_that_was_a_draft_is_said_where_it_may_hide():
+    said = dspark_totals(lines(TAIL))
+    assert "where the end of text was a draft" in told_of(said, 93, at_end_of_text=True)["no_draft_rounds"].note
+    assert told_of(said, 89)["tokens_per_round"].absent is Absence.NOT_REPORTED
+    assert list(_problems(said, 89)) == []
+    assert list(_problems(said, 88)) == ["ds4's lines account for 90 tokens, the text has 88"]
+
+
+EXACT = (
+    "ds4: DSpark stats cycles=22 first_tokens=22 proposed=42 accepted_draft=26 full=4 partial=3 miss_first=4 no_draft=11 "
+    "no_room=0 invalid=0 errors=0"
+)
+
+
+def test_an_exact_cycle_of_dspark_that_refuses_prints_a_token_more():
+    """22 cycles, 26 drafts and 7 tokens in the place of refused ones are 55 tokens."""
+    said = dspark_totals(lines(EXACT), exact=True)
+    found = told_of(said, 55)
+    assert list(_problems(said, 55)) == []
+    assert found["tokens_per_round"].value == 44 / 11
+    assert found["speculative_coverage"].value == 44 / 55
+    assert found["no_draft_rounds"].value == 11
+    assert found["mean_accepted_length"].value == 26 / 11
+    assert dspark_totals(lines(EXACT)).by_rounds == 37, "otherwise the next cycle begins with that token"
+
+
+def test_without_outcomes_an_exact_run_gives_no_figure_that_needs_them():
+    told = EXACT.replace("full=4 partial=3 miss_first=4 ", "")
+    found = told_of(dspark_totals(lines(told), exact=True), 55)
+    for metric in ("tokens_per_round", "speculative_coverage", "cut_rounds", "no_draft_rounds"):
+        assert found[metric].absent is Absence.NOT_REPORTED
+    assert found["acceptance_rate"].value == 26 / 42
+
+
 # --- built-in MTP ----------------------------------------------------------------------------------------------------
 
 
 def glm(result: str, committed: int) -> str:
+    """As a branch prints a cycle."""
     return (
         f"ds4: glm mtp utility: width=2 pos=7 setup=1.0 ms verify[batch]=40.0 ms rollback=0.5 ms draft=4.0 ms other=1.0 ms "
         f"result={result} committed={committed} total=46.5 ms utility=1.0 tok/s-cycle"
     )
 
 
+def cycle(word: str, text: str = " red") -> str:
+    """As ds4 itself prints it (ds4.c at 000401c)."""
+    return f"ds4: glm mtp cycle: verify2 40.0 ms, head+draft 4.0 ms, {word} (draft 7 '{text}' vs true 8 ' blue')"
+
+
 def test_the_width_of_a_cycle_holds_its_own_token():
     said = embedded_cycles(lines(glm("ACCEPT", 2), glm("reject", 1), glm("ACCEPT", 2)))
-    assert (said.drafted, said.accepted, said.rejected, said.cycles) == (3, 2, 1, 3)
+    assert (said.drafted, said.accepted, said.rejected, said.cycles, said.replaced) == (3, 2, 1, 3, 0)
     assert said.verify_s == pytest.approx(0.12)
+
+
+def test_the_line_of_a_cycle_is_read_as_ds4_prints_it():
+    said = embedded_cycles(lines(cycle("ACCEPT"), cycle("reject"), cycle("ACCEPT", " a'"), cycle("ACCEPT", "(")))
+    assert (said.drafted, said.accepted, said.rejected, said.cycles, said.replaced) == (4, 3, 1, 4, 0)
+    assert said.verify_s == pytest.approx(0.16)
+    assert said.draft_s is said.back_s is None, "a time that is not told is not 0"
+
+
+@pytest.mark.parametrize("told", [(cycle("EXACT_ACCEPT"), cycle("exact_reject")), (glm("ACCEPT", 2), glm("reject", 2))])
+def test_an_exact_cycle_that_refuses_prints_the_token_in_the_draft_s_place(told):
+    """Both print two tokens; only one was a draft. Counted as accepted, acceptance would be 1."""
+    said = embedded_cycles(lines(*told), exact=True)
+    assert (said.drafted, said.accepted, said.rejected, said.replaced) == (2, 1, 1, 1)
+    assert said.by_rounds == 4
+
+
+def test_totals_without_refusals_do_not_tell_what_an_exact_cycle_prints():
+    line = lines("ds4: Qwen3.8 mtp: 24 verify cycles, 30 drafts accepted (125.0%)")
+    assert embedded_cycles(line).by_rounds == 54
+    found = told_of(embedded_cycles(line, exact=True), 70)
+    assert found["tokens_per_round"].absent is found["no_draft_rounds"].absent is Absence.NOT_REPORTED
+    assert found["mean_accepted_length"].value == 30 / 24
 
 
 def test_a_total_without_what_was_proposed_gives_no_acceptance():
@@ -278,21 +378,6 @@ def test_progress_that_only_returns_the_carriage_is_read_line_by_line():
     assert texts.count("ds4: gpu prefill layer 2/43") == 1
     assert "ds4: prefill 6/6 done" in texts
     assert run.prompt_tokens == 6
-
-
-def test_loading_is_told_apart_by_the_last_line_before_prefill():
-    cell = make_cell(generation="2026-05", tokens=48)
-    came = ADAPTER.arrivals(cell, capture(SPOKEN, IDS))
-    assert came.sent_s == 2.0, "not 0.0, when the process was started"
-    assert came.tokens[0].t_s - came.sent_s == pytest.approx(1.1)
-    assert came.done_s == 3.3
-
-
-def test_the_early_line_on_buffers_tells_nothing_of_loading_in_may():
-    early = [piece for piece in SPOKEN if not any(word in piece[2] for word in ("initialized", "layer", "done"))]
-    with pytest.raises(CaptureError, match="when the model was loaded"):
-        ADAPTER.parse_trial(make_cell(generation="2026-05", tokens=48), capture(early, IDS))
-    assert read_run(capture(early, IDS)).loaded(early_line=False).t_s == 0.5
 
 
 def test_a_character_that_two_reads_part_is_put_together():
@@ -431,12 +516,40 @@ def test_the_chat_template_that_ds4_always_applies_is_said():
     assert "chat template, thinking off" in found.effective
 
 
-def test_a_seed_of_zero_is_none():
+def test_a_seed_of_zero_is_another_one():
     cell = make_cell(sampling=WARM, generation="2026-09")
-    asked = ["--temp", "0.8", "--seed", "0"]
-    assert told(cell, capture(SPOKEN, IDS, args=asked))["seed"].verdict is Honoured.CHANGED
+    asked = ["--temp", "0.8", "--seed", "2147483648"]
+    found = told(cell, capture(SPOKEN, IDS, args=asked))["seed"]
+    assert (found.requested, found.effective, found.verdict) == ("0", "2147483648", Honoured.CHANGED)
     assert told(cell, capture(SPOKEN, IDS, args=["--seed", "7"]))["seed"].verdict is Honoured.UNKNOWN
     assert "seed" not in told(make_cell(method=NONE), capture(SPOKEN, IDS, args=asked))
+
+
+@pytest.mark.parametrize(
+    ("line", "context", "backend"),
+    [
+        ("ds4: context buffers 17.65 MiB (ctx=8192, backend=metal, prefill_chunk=0)", "8192", "metal"),
+        (
+            "ds4: memory detail: ctx=8192 prefill_cap=4096 raw_kv_rows=4352 compressed_kv_rows=9 backend=metal",
+            "8192",
+            "metal",
+        ),
+        ("ds4: memory detail: ctx=4096 prefill_cap=4096 raw_kv_rows=4352 compressed_kv_rows=9", "4096", None),
+        (
+            "0919 07:04:58 ds4-server: context buffers 1.00 MiB (ctx=8192, backend=cuda, prefill_chunk=0)",
+            "8192",
+            "cuda",
+        ),
+        ("ds4: memory: KV 0.61 GiB (raw 0.36 + compressed 0.25) + buffers 0.25 GiB = 0.86 GiB context", None, None),
+    ],
+)
+def test_context_and_backend_are_read_in_the_form_of_each_generation(line, context, backend):
+    cell = make_cell(generation="2026-09", backend="metal")
+    found = {item.name: item for item in _context(cell, f"ds4: x\n{line}\n")}
+    assert (found["context"].effective, found["backend"].effective) == (context, backend)
+    assert found["context"].verdict is (
+        {"8192": Honoured.HONOURED, None: Honoured.UNKNOWN}.get(context, Honoured.CHANGED)
+    )
 
 
 def test_an_exact_verifier_that_does_not_exist_is_changed():

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from llama_cells import DRAFT, GREEDY, MTP, NGRAM, NONE, REJECTION, WARM, make_cell, make_trial, with_options
 
-from adapters._llama_support import SPEC_CAPABILITY, SYSTEM_CONFIG
-from adapters.llama_cpp import ADAPTER, REQUIRED
+from adapters.llama_cpp.server import ADAPTER, REQUIRED
+from adapters.llama_cpp.support import SPEC_CAPABILITY, SYSTEM_CONFIG
 from orchestrator.schema.adapter import EngineIdentity, LaunchContext, LogStep, ProbeOutput, Rule
 from orchestrator.schema.cell import EngineConfig, EosPolicy, MethodKind
 from orchestrator.schema.status import Status

@@ -9,10 +9,10 @@ import pytest
 from golden_cases import GOLDEN, load_case
 from llama_cells import NONE, make_cell
 
-from adapters._llama_counters import BY_POSITION, DRAFTED, PREDICTED, ROUNDS, read_deltas
-from adapters._llama_stream import LOST_AT_END, read_stream
-from adapters._llama_trace import Round, drafter_seconds, read_rounds
-from adapters.llama_cpp_embedded import ADAPTER
+from adapters.llama_cpp.counters import BY_POSITION, DRAFTED, PREDICTED, ROUNDS, read_deltas
+from adapters.llama_cpp.embedded import ADAPTER
+from adapters.llama_cpp.stream import LOST_AT_END, read_stream
+from adapters.llama_cpp.trace import Round, drafter_seconds, read_rounds
 from orchestrator.schema.capture import RawEvent, StepCapture, TrialCapture
 from orchestrator.schema.errors import CaptureError
 from orchestrator.schema.observation import Absence

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from llama_cells import DRAFT, MTP, NGRAM, NONE, REJECTION, make_cell
 
-from adapters import llama_cpp
-from adapters._llama_support import SPEC_CAPABILITY
-from adapters.llama_cpp_embedded import ADAPTER, WORKER
+from adapters.llama_cpp import server as llama_cpp
+from adapters.llama_cpp.embedded import ADAPTER, WORKER
+from adapters.llama_cpp.support import SPEC_CAPABILITY
 from orchestrator.schema.adapter import LaunchContext, LineReady, ProbeOutput
 from orchestrator.schema.cell import EngineConfig
 

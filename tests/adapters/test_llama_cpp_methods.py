@@ -28,11 +28,13 @@ from llama_cells import (
     with_options,
 )
 
-from adapters import _llama_memory, llama_cpp, llama_cpp_embedded
-from adapters._llama_counters import ACCEPTED, BY_POSITION, DRAFTED, PREDICTED, ROUNDS, read_deltas
-from adapters._llama_drafters import ORDER, drafters, longest_draft, spec_types
-from adapters._llama_options import METHOD_OPTIONS
-from adapters._llama_support import SPEC_CAPABILITY
+from adapters.llama_cpp import embedded as llama_cpp_embedded
+from adapters.llama_cpp import memory as llama_memory
+from adapters.llama_cpp import server as llama_cpp
+from adapters.llama_cpp.counters import ACCEPTED, BY_POSITION, DRAFTED, PREDICTED, ROUNDS, read_deltas
+from adapters.llama_cpp.drafters import ORDER, drafters, longest_draft, spec_types
+from adapters.llama_cpp.options import METHOD_OPTIONS
+from adapters.llama_cpp.support import SPEC_CAPABILITY
 from orchestrator.demo.export import resolve
 from orchestrator.demo.gguf_format import gguf_bytes
 from orchestrator.demo.tensors import Tensor
@@ -364,7 +366,7 @@ def test_what_a_drafter_keeps_in_memory_is_foreseen():
     hybrid = resolve("tiny-mtp-f16.gguf")
 
     def parts(method):
-        need = _llama_memory.need(make_cell("llama_cpp", hybrid, method, draft=hybrid))
+        need = llama_memory.need(make_cell("llama_cpp", hybrid, method, draft=hybrid))
         return {part.what: part.size for part in need.parts}
 
     assert parts(MOD)["n-gram table"] == 16 * 1024 * 1024

@@ -13,7 +13,7 @@ import pytest
 from golden_cases import GOLDEN, load_case
 from lcpp_session import GREEDY, NONE, WARM, lookup, make_cell
 
-from adapters.llama_cpp_python import ADAPTER, CONFIG_FILE, WORKER
+from adapters.llama_cpp_python.adapter import ADAPTER, CONFIG_FILE, WORKER
 from orchestrator.demo.export import resolve
 from orchestrator.schema.adapter import EngineIdentity, Honoured, LaunchContext, ProbeOutput, Rule, TrialSpec
 from orchestrator.schema.capture import TrialCapture

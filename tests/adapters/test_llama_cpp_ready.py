@@ -9,7 +9,7 @@ import pytest
 from golden_cases import GOLDEN, load_case
 from llama_cells import DRAFT, MTP, NGRAM, NONE, make_cell
 
-from adapters.llama_cpp import ADAPTER
+from adapters.llama_cpp.server import ADAPTER
 from orchestrator.schema.capture import READY_TRIAL, RawEvent, StepCapture, TrialCapture
 from orchestrator.schema.status import Status
 

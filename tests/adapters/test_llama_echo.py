@@ -6,7 +6,7 @@ import pytest
 from golden_cases import GOLDEN, load_case
 from llama_cells import make_cell
 
-from adapters._llama_echo import startup_echo
+from adapters.llama_cpp.echo import startup_echo
 from orchestrator.schema.adapter import Honoured
 
 LOG = """\

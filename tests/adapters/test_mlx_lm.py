@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_session import GREEDY, NONE, WARM, drafting, make_cell
 
-from adapters._mlx_rounds import Round, split_rounds, tally
-from adapters.mlx_lm import ADAPTER, CONFIG_FILE, WORKER
+from adapters.mlx_lm.adapter import ADAPTER, CONFIG_FILE, WORKER
+from adapters.mlx_lm.rounds import split_rounds
+from adapters.shared.rounds import Round, tally
 from orchestrator.schema.adapter import (
     EngineIdentity,
     Honoured,

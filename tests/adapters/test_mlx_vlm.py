@@ -11,7 +11,7 @@ import pytest
 from golden_cases import GOLDEN, load_case
 from vlm_session import BARE, GREEDY, NONE, WARM, make_cell, mtp
 
-from adapters.mlx_vlm import ADAPTER
+from adapters.mlx_vlm.adapter import ADAPTER
 from orchestrator.demo.export import resolve
 from orchestrator.matrix.build import ModelFiles
 from orchestrator.schema.adapter import EngineIdentity, Honoured, LaunchContext, ProbeOutput, Rule, Verified

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from golden_cases import GOLDEN, load_case
 
-from adapters.mtplx import ADAPTER
+from adapters.mtplx.adapter import ADAPTER
 from orchestrator.schema.adapter import EngineIdentity, LaunchContext, ProbeOutput, Rule
 from orchestrator.schema.capture import RawEvent, StepCapture, TrialCapture
 from orchestrator.schema.cell import Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload

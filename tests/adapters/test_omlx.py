@@ -10,12 +10,12 @@ import pytest
 from golden_cases import GOLDEN, load_case
 from omlx_cells import CHAIN, DFLASH, GREEDY, MTP, NONE, WARM, make_cell, make_trial
 
-from adapters._omlx_arrivals import burst_starts
-from adapters._omlx_log import read_log, read_native
-from adapters._omlx_settings import HOME, NO_SECRET, model_settings
-from adapters._omlx_stream import Piece, read_stream, stand_in
-from adapters.omlx import ADAPTER
-from orchestrator.report.ledger import material_differences
+from adapters.omlx.adapter import ADAPTER
+from adapters.omlx.arrivals import burst_starts
+from adapters.omlx.log import read_log, read_native
+from adapters.omlx.settings import HOME, NO_SECRET, model_settings
+from adapters.omlx.stream import Piece, read_stream, stand_in
+from orchestrator.report.analysis.ledger import material_differences
 from orchestrator.runner.gates import engagement
 from orchestrator.runner.observe import observe_trial
 from orchestrator.schema.adapter import EngineIdentity, Honoured, HttpStep, LaunchContext, LogStep, ProbeOutput, Rule

@@ -11,10 +11,10 @@ from engine_job import engine_job, run_job
 from golden_cases import GOLDEN, load_case
 from slipstream_cells import GREEDY, LOOKUP, MTP, NONE, WARM, make_cell, model_folder, program
 
-from adapters._slipstream_counters import ACCEPTED, DECODED, DRAFTED, PASSES, read_deltas
-from adapters._slipstream_parse import _bursts
-from adapters._slipstream_request import AFTER, BEFORE, SETTLING
-from adapters.slipstream import ADAPTER
+from adapters.slipstream.adapter import ADAPTER
+from adapters.slipstream.counters import ACCEPTED, DECODED, DRAFTED, PASSES, read_deltas
+from adapters.slipstream.parse import _bursts
+from adapters.slipstream.request import AFTER, BEFORE, SETTLING
 from orchestrator.process.environment import scrubbed
 from orchestrator.process.errors import LaunchError
 from orchestrator.schema.adapter import LaunchContext, ProbeOutput, Rule, TrialSpec, Verified
@@ -26,6 +26,13 @@ GOOD = {
     "version": "Slipstream v2 26.10.4\n",
     "help": "[--keep-gguf] [--no-webui] [--max-context X] [--max-memory X] [--host H] [--port P]",
 }
+
+CHECKOUT = {
+    "checkout": ProbeOutput(0, "install/launcher.py\n", ""),
+    "commit": ProbeOutput(0, "a" * 40 + "\n", ""),
+    "changes": ProbeOutput(0, "", ""),
+}
+"""What git says of a clean checkout of Slipstream."""
 
 
 def identity(
@@ -93,20 +100,30 @@ def test_a_build_that_may_use_up_the_gguf_is_refused(tmp_path):
         ("(source checkout)", {}, None),
         (
             "(source checkout)",
-            {"commit": ProbeOutput(0, "a" * 40 + "\n", ""), "has_release": ProbeOutput(0, "", "")},
+            {**CHECKOUT, "has_release": ProbeOutput(0, "", "")},
             True,
         ),
         (
             "(source checkout)",
-            {"commit": ProbeOutput(0, "a" * 40 + "\n", ""), "has_release": ProbeOutput(1, "", "")},
+            {**CHECKOUT, "has_release": ProbeOutput(0, "", ""), "changes": ProbeOutput(0, " M runtime/main.mm\n", "")},
             None,
         ),
         (
             "(source checkout)",
-            {"commit": ProbeOutput(0, "a" * 40 + "\n", ""), "has_release": ProbeOutput(128, "", "no tag")},
+            {**CHECKOUT, "has_release": ProbeOutput(0, "", ""), "checkout": ProbeOutput(1, "", "no such file")},
             None,
         ),
-        ("26.9.30", {"commit": ProbeOutput(0, "a" * 40 + "\n", ""), "has_release": ProbeOutput(0, "", "")}, None),
+        (
+            "(source checkout)",
+            {**CHECKOUT, "has_release": ProbeOutput(1, "", "")},
+            None,
+        ),
+        (
+            "(source checkout)",
+            {**CHECKOUT, "has_release": ProbeOutput(128, "", "no tag")},
+            None,
+        ),
+        ("26.9.30", {**CHECKOUT, "has_release": ProbeOutput(0, "", "")}, None),
     ],
 )
 def test_exactness_is_claimed_from_one_release_on(version, more, exact):
@@ -121,13 +138,21 @@ def test_exactness_is_claimed_from_one_release_on(version, more, exact):
 
 def test_a_checkout_is_known_by_its_commit():
     commit = ProbeOutput(0, "ef0eb74f5d817e8ad9c65720e69380eb45d505bb\n", "")
-    found = identity("Slipstream v2 (source checkout)\n", commit=commit)
+    source = "Slipstream v2 (source checkout)\n"
+    found = identity(source, **{**CHECKOUT, "commit": commit})
     assert found.facts == {"version": "source checkout", "commit": "ef0eb74f5d817e8ad9c65720e69380eb45d505bb"}
+    changed = identity(source, **{**CHECKOUT, "changes": ProbeOutput(0, " M runtime/main.mm\n", "")})
+    assert changed.commit == changed.facts["commit"] == "a" * 40 + "+changes"
+    unasked = {name: said for name, said in CHECKOUT.items() if name != "changes"}
+    assert identity(source, **unasked).commit == "a" * 40 + "+changes", "not known to be clean"
+    other = identity(source, **{**CHECKOUT, "checkout": ProbeOutput(1, "", "did not match any file(s) known to git")})
+    assert other.commit is None, "some other repository holds the launcher"
+    assert other.facts == {"version": "source checkout"}
     assert identity().facts == {"version": "26.10.4"}
     names = [
         probe.name for probe in ADAPTER.probe_commands(EngineConfig("s", "slipstream", binary="/src/slip/slipstream"))
     ]
-    assert names == ["version", "help", "commit", "has_release"]
+    assert names == ["version", "help", "checkout", "commit", "changes", "has_release"]
     assert len(ADAPTER.probe_commands(EngineConfig("s", "slipstream"))) == 2
     assert ADAPTER.verified is Verified.SOURCE
 

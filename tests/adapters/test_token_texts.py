@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters._token_texts import folder_texts, gguf_texts
+from adapters.shared.token_texts import folder_texts, gguf_texts
 from orchestrator.demo.export import resolve
 from orchestrator.registry import adapters
 from orchestrator.schema.adapter import token_texts

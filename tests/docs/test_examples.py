@@ -1,4 +1,4 @@
-"""Every example is a valid matrix and gives the cells it promises; none needs a file of this repository."""
+"""Every example is a valid matrix and gives the cells it promises; only `entropy-ladder` needs what comes with it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from orchestrator.matrix.load import load_matrix
 from orchestrator.workloads.load import known_names
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10), "omlx": (14, 10), "ds4": (6, 5)}
+CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10), "omlx": (14, 10), "ds4": (6, 5), "entropy-ladder": (6, 3)}
 """Speculative cells and blocks."""
+HERE = {"entropy-ladder": {"smollm2-135m-instruct-q4_1.gguf", "smollm2-draft-q8_0.gguf"}}
+"""The models of ours that an example asks for; the others are measured on a Mac, with 20 GiB kept free."""
 
 
 def test_every_example_is_listed_and_expected():
@@ -30,12 +32,14 @@ def test_every_example_is_listed_and_expected():
 def test_an_example_loads_and_expands(name):
     path = EXAMPLES / f"{name}.yaml"
     matrix = load_matrix(path, registry.adapters(), known_names())
-    expansion = expand(matrix, default_resolver(EXAMPLES, lambda asked: pytest.fail(f"asks for {asked}")))
+    asked: set[str] = set()
+    expansion = expand(matrix, default_resolver(EXAMPLES, lambda demo: asked.add(demo) or str(EXAMPLES / demo)))
+    assert asked == HERE.get(name, set())
     speculative = sum(len(block.cells) for block in expansion.blocks)
     assert (speculative, len(expansion.blocks)) == CELLS[name]
     assert expansion.not_formed == ()
     assert matrix.name == name
-    assert sum(item.bytes for item in matrix.host.reserve) == 20 * 2**30
+    assert sum(item.bytes for item in matrix.host.reserve) == (0 if name in HERE else 20 * 2**30)
     jsonschema.validate(
         yaml.safe_load(path.read_text(encoding="utf-8")),
         build_schema({key: registry.adapter(key) for key in registry.BUILT_IN}),

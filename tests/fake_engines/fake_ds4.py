@@ -4,10 +4,12 @@ Copied as ``ds4`` or ``ds4-server`` into a folder of its own, where ``fake.json`
 
 * ``generation``: ``2026-05``, ``between`` or ``2026-09``;
 * ``cycles``: what the drafter does, over and over: ``miss``, ``idle``, ``skip``, ``batch K``, ``exact K`` (K of 2 kept),
-  ``one-by-one K`` (K of 3 kept); for DSpark ``D/K`` (D proposed, K kept) or ``idle``; for built-in MTP ``keep`` or ``refuse``;
+  ``one-by-one K`` (K of 3 kept); for DSpark ``D/K`` (D proposed, K kept), ``idle`` or ``bypass`` (a pass that is no
+  cycle); for built-in MTP ``keep``, ``refuse`` or ``plain``;
 * ``summary``: built-in MTP says only at its end what it did;
 * ``pace_s``: seconds a pass; ``fault``: ``exit``, ``hang``, ``silent-end``, ``no-memory``;
 * ``speculates``: false loads the drafter and never uses it, as a CPU build does; ``always``: ``dspark`` drafts unasked;
+* ``chunked``: the prompt is read in chunks, so that a line is printed as that begins; ``warm_up_s``: seconds before it;
 * ``ends_at``: tokens after which the text ends; ``cached``: prompt tokens from a cache.
 
 The lock is a file beside the program instead of one of the machine, so that tests do not meet.
@@ -81,6 +83,9 @@ def parse(argv: list[str]) -> dict[str, str]:
         if known[word]:
             place += 1
             found[word] = argv[place]
+            if word == "--seed" and argv[place] == "0":
+                say(f"{NAME}: invalid value for --seed: 0")
+                raise SystemExit(2)
         else:
             found[word] = "yes"
         place += 1
@@ -144,10 +149,11 @@ def note(what: str) -> None:
 
 
 def load(asked: dict[str, str]) -> object:
-    context = f"context buffers 17.65 MiB (ctx={asked.get('--ctx', '32768')}, backend=metal, prefill_chunk=0)"
+    context = asked.get("--ctx", "32768")
     stamp = "0101 00:00:00 " if NAME == "ds4-server" else ""
     if GENERATION == "2026-05":
-        say(f"{stamp}{'ds4-server' if stamp else 'ds4'}: {context}")
+        buffers = f"context buffers 17.65 MiB (ctx={context}, backend=metal, prefill_chunk=0)"
+        say(f"{stamp}{'ds4-server' if stamp else 'ds4'}: {buffers}")
     held = lock()
     model = asked.get("--model", "ds4flash.gguf")
     if not Path(model).exists():
@@ -165,7 +171,9 @@ def load(asked: dict[str, str]) -> object:
         )
     say("ds4: metal backend initialized for graph diagnostics")
     if GENERATION != "2026-05":
-        say(f"ds4: {context}")
+        say("ds4: memory: KV 0.61 GiB (raw 0.36 + compressed 0.25) + buffers 0.25 GiB = 0.86 GiB context")
+        rows = "prefill_cap=4096 raw_kv_rows=4352 compressed_kv_rows=2050"
+        say(f"ds4: memory detail: ctx={context} {rows} backend=metal")
     return held
 
 
@@ -177,17 +185,24 @@ def generate(asked: dict[str, str]) -> int:
         say("ds4: prompt is empty or exceeds context size")
         return 1
     words = answer(prompt, limit, int(asked.get("--seed", "0")), temperature)
-    begun = time.perf_counter()
-    for layer in range(1, 44):
-        sys.stderr.write(f"ds4: gpu prefill layer {layer}/43\r")
-        sys.stderr.flush()
     count = len(tokens_of(prompt)) + 3
-    say(f"ds4: prefill {count}/{count} done")
+    time.sleep(CONFIG.get("warm_up_s", 0.0))
+    begun = time.perf_counter()
+    if CONFIG.get("chunked"):
+        say(f"processing {count} input tokens: 0/{count} (0.0%)")
+    elif GENERATION == "2026-05":
+        for layer in range(1, 44):
+            sys.stderr.write(f"ds4: gpu prefill layer {layer}/43\r")
+            sys.stderr.flush()
+        say(f"ds4: prefill {count}/{count} done")
     time.sleep(PACE_S)
+    if CONFIG.get("chunked"):
+        say(f"processing {count} input tokens: {count}/{count} (100.0%)")
     prefilled = time.perf_counter()
     if CONFIG.get("fault") == "hang":
         time.sleep(600)
     drafter = drafter_of(asked, temperature)
+    drafter.exact = "--mtp-exact-sampling" in asked and temperature > 0
     drafter.run(words, limit)
     ended = time.perf_counter()
     sys.stdout.write("\n")
@@ -204,6 +219,9 @@ def generate(asked: dict[str, str]) -> int:
 
 class Plain:
     """No drafts: a token is printed as soon as it is chosen, and the last one never evaluated."""
+
+    exact = False
+    """Exact sampling: a cycle that refuses a draft prints the token in its place too."""
 
     def run(self, words: list[str], limit: int) -> None:
         lines = bool(os.environ.get("DS4_TOKEN_TIMING"))
@@ -240,13 +258,13 @@ class Drafting(Plain):
         while place < len(words):
             time.sleep(PACE_S)
             most = min(len(words), limit) - place - 1
-            kept = min(self.cycle(self.cycles[number % len(self.cycles)], most), most)
-            self.show(words[place : place + 1 + kept])
-            place += 1 + kept
+            more = min(self.cycle(self.cycles[number % len(self.cycles)], most), most)
+            self.show(words[place : place + 1 + more])
+            place += 1 + more
             number += 1
 
     def cycle(self, what: str, most: int) -> int:
-        """Print the line of a cycle that may keep so many drafts; how many it keeps."""
+        """Print the line of a cycle that may print so many tokens beside its own; how many it does."""
         raise NotImplementedError
 
 
@@ -279,11 +297,18 @@ class Support(Drafting):
 
 
 class Dspark(Drafting):
-    """DSpark: totals at the end alone."""
+    """DSpark: totals at the end alone. Near the limit it does not draft, and such a pass is no cycle."""
+
+    tail, tail_skips = 10, 0
 
     def cycle(self, what: str, most: int) -> int:
+        if most == 0 or what == "bypass":
+            return 0
+        if most + 1 < self.tail:
+            self.tail_skips += 1
+            return 0
         self.totals["cycles"] += 1
-        if what == "idle" or most == 0:
+        if what == "idle":
             self.totals["no_draft"] += 1
             self.kept[0] = self.kept.get(0, 0) + 1
             return 0
@@ -293,7 +318,7 @@ class Dspark(Drafting):
         self.totals["full" if kept == drafted else "partial" if kept else "miss_first"] += 1
         self.lengths[drafted] = self.lengths.get(drafted, 0) + 1
         self.kept[kept] = self.kept.get(kept, 0) + 1
-        return kept
+        return kept + int(self.exact and kept < drafted)
 
     def end(self) -> None:
         if not os.environ.get("DS4_DSPARK_STATS"):
@@ -305,26 +330,25 @@ class Dspark(Drafting):
             f"ds4: DSpark stats cycles={seen['cycles']} first_tokens={seen['cycles']} proposed={seen['proposed']} "
             f"accepted_draft={seen['accepted_draft']} accept_rate={rate:.2f}% avg_accept=0.000 full={seen['full']} "
             f"partial={seen['partial']} miss_first={seen['miss_first']} no_draft={seen['no_draft']} no_room=0 invalid=0 "
-            f"verifier_unavailable=0 errors=0 draft_len_hist={lengths or 'none'} accepted_len_hist={kept or 'none'} "
+            f"verifier_unavailable=0 errors=0 scheduler_skips=0 tail_skips={self.tail_skips} draft_len_hist={lengths or 'none'} accepted_len_hist={kept or 'none'} "
             "time_ms propose=12.500 verify=80.000 verify_layer=79.000 replay=0.000 target=100.000 saved=50.000 "
             "net_saved=-30.000 spec_total=92.500"
         )
 
 
 class Embedded(Drafting):
-    """Built-in MTP: a line a cycle, or one at the end."""
+    """Built-in MTP: a line a cycle, or one at the end. A pass without a draft prints none."""
 
     def cycle(self, what: str, most: int) -> int:
-        kept = int(what == "keep" and most > 0)
+        if most == 0 or what == "plain":
+            return 0
+        kept = int(what == "keep")
         self.totals["cycles"] += 1
         self.totals["accepted_draft"] += kept
         if not CONFIG.get("summary"):
-            say(
-                f"ds4: glm mtp utility: width=2 pos=7 setup=1.0 ms verify[batch]=40.0 ms rollback=0.5 ms draft=4.0 ms "
-                f"other=1.0 ms result={'ACCEPT' if kept else 'reject'} committed={1 + kept} total=46.5 ms "
-                "utility=1.0 tok/s-cycle"
-            )
-        return kept
+            word = ("exact_reject", "EXACT_ACCEPT")[kept] if self.exact else ("reject", "ACCEPT")[kept]
+            say(f"ds4: glm mtp cycle: verify2 40.0 ms, head+draft 4.0 ms, {word} (draft 7 ' red' vs true 8 ' blue')")
+        return kept + int(self.exact and not kept)
 
     def end(self) -> None:
         if CONFIG.get("summary"):
@@ -343,7 +367,7 @@ def drafter_of(asked: dict[str, str], temperature: float) -> Plain:
         return Dspark()
     if GENERATION != "2026-05" and "--mtp" in asked:
         return Embedded()
-    has_module = "--mtp" in asked or "--mtp-model" in asked
+    has_module = ("--mtp" in asked or "--mtp-model" in asked) and temperature <= 0
     return Support() if has_module and int(asked.get("--mtp-draft", "1")) > 1 else Plain()
 
 

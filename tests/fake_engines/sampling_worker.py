@@ -1,11 +1,13 @@
 """A worker engine that samples from a small Markov chain, with an acceptance rule on demand; no inference.
 
 argv: the path of a JSON file ``{"rule": "none" | "sample_match" | "greedy_accept" | "idle", "sharp": bool, "crash_at":
-int}``. A sharp engine samples at half the temperature it was asked for.
+int}``. A sharp engine samples at half the temperature it was asked for. A request with ``"judge": true`` is answered
+with four numbers per place behind the first token: the draft likes what the target likes, at half the temperature.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -31,6 +33,20 @@ def draw(last: int, temperature: float, coin: float) -> int:
         if mark < 0:
             return token
     return SIZE - 1
+
+
+def shares(last: int, temperature: float) -> list[float]:
+    weights = [math.exp(value / temperature) for value in LOGITS[last]]
+    return [weight / sum(weights) for weight in weights]
+
+
+def judged(tokens: list[int], temperature: float) -> list[list[float]]:
+    rows = []
+    for last, token in itertools.pairwise(tokens):
+        p, q = shares(last, temperature), shares(last, temperature / 2)
+        mean = sum(a * b for a, b in zip(p, q, strict=True))
+        rows.append([q[token], mean, sum(a * b * b for a, b in zip(p, q, strict=True)) - mean**2, max(q)])
+    return rows
 
 
 def generate(request: dict[str, object], rule: str, sharp: bool) -> tuple[list[tuple[int, int]], int]:
@@ -65,7 +81,8 @@ def main() -> None:
         now = time.perf_counter()
         tokens, drafted = generate(request, config["rule"], config["sharp"])
         rows = [[token, now, key] for token, key in tokens]
-        say(event="done", t0=now, t1=time.perf_counter(), tokens=rows, drafted=drafted, cached=0)
+        told = judged([token for token, _ in tokens], request["temperature"]) if request.get("judge") else None
+        say(event="done", t0=now, t1=time.perf_counter(), tokens=rows, drafted=drafted, cached=0, judged=told)
 
 
 if __name__ == "__main__":

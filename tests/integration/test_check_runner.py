@@ -10,7 +10,7 @@ from scripted_job import make_run
 
 from orchestrator.exactness.checking import judge_check
 from orchestrator.exactness.groups import Mark
-from orchestrator.report.checks import run_checks as report_checks
+from orchestrator.report.analysis.checks import run_checks as report_checks
 from orchestrator.runner.arm import Arm
 from orchestrator.runner.check_run import planned_checks, run_checks
 from orchestrator.runner.execute import execute
@@ -122,11 +122,11 @@ def test_contexts_come_from_the_pilot_with_a_reason(whole):
 def test_an_interrupted_check_goes_on_with_the_batches_that_are_missing(adapter, directory, tmp_path, monkeypatch):
     real, made = Arm.batch, []
 
-    def interrupted(arm, *args):
+    def interrupted(arm, *args, **how):
         if len(made) == 12:
             raise KeyboardInterrupt
         made.append(args)
-        return real(arm, *args)
+        return real(arm, *args, **how)
 
     monkeypatch.setattr(Arm, "batch", interrupted)
     with pytest.raises(KeyboardInterrupt):

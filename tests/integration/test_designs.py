@@ -9,8 +9,8 @@ from scripted_adapter import ScriptedAdapter
 from scripted_job import BASE, DRAFT, NGRAM, SETTINGS, TWIN, make_job, make_run
 
 from orchestrator.matrix.types import Adaptive
-from orchestrator.report.analysis import analyse
-from orchestrator.report.findings import Advice
+from orchestrator.report.analysis.analyse import analyse
+from orchestrator.report.analysis.findings import Advice
 from orchestrator.runner.events import PreciseEnough, QueueGrew, RunStarted, SessionDone
 from orchestrator.runner.execute import execute
 from orchestrator.schema.record import AttemptRecord, CellRecord, SessionRecord, SetRecord

@@ -14,7 +14,7 @@ import pytest
 from matrix_job import matrix_job
 from scripted_job import make_run
 
-from orchestrator.report.analysis import analyse
+from orchestrator.report.analysis.analyse import analyse
 from orchestrator.runner.execute import execute
 from orchestrator.schema.record import AttemptRecord, SessionRecord
 from orchestrator.schema.status import Status

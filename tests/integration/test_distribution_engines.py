@@ -98,6 +98,12 @@ def test_an_exact_method_passes_with_both_controls(package, tmp_path):
     results = {one.check: one for one in outcome.results}
     assert results["distribution"].verdict is Verdict.PASS, results["distribution"].evidence
     assert "the negative control was" in results["distribution"].evidence
+    directed = results["draft-directed z"]
+    told = (Verdict.PASS, "tokens do not follow the draft: z ") if package == "mlx_lm" else (
+        Verdict.NOT_APPLICABLE, "not available: the engine reports no draft probabilities"
+    )  # fmt: skip
+    assert directed.verdict is told[0], directed.evidence
+    assert directed.evidence.startswith(told[1])
     if package == "xllamacpp":
         # One draw per emitted token and exact arithmetic: the same seed gives the same tokens, on or off.
         assert results["seed-coupled equality"].verdict is Verdict.PASS, results["seed-coupled equality"].evidence

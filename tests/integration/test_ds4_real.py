@@ -12,7 +12,7 @@ import pytest
 from ds4_cells import NONE, make_cell, mtp, run_cell, values
 from ds4_sparse_gguf import write_module, write_target
 
-from adapters.ds4 import ADAPTER
+from adapters.ds4.adapter import ADAPTER
 from orchestrator.process.probe import run_probe
 from orchestrator.schema.record import Engagement
 from orchestrator.schema.status import Status

@@ -13,7 +13,7 @@ from ds4_sparse_gguf import write_stub
 from engine_job import engine_job, run_job
 from golden_cases import GOLDEN, case_folders, load_case
 
-from adapters.ds4 import ADAPTER
+from adapters.ds4.adapter import ADAPTER
 from orchestrator.matrix.types import RunSettings
 from orchestrator.runner.arm import ArmStopped, running_arm
 from orchestrator.schema.capture import read_session

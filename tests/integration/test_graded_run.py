@@ -15,8 +15,8 @@ from rich.console import Console
 from scripted_job import make_run
 
 from orchestrator.cli.grades import print_grades
-from orchestrator.report.analysis import analyse
-from orchestrator.report.write import write_report
+from orchestrator.report.analysis.analyse import analyse
+from orchestrator.report.output.write import write_report
 from orchestrator.runner.execute import execute
 from orchestrator.schema.record import TrialRecord
 from orchestrator.schema.status import Status

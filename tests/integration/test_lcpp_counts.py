@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lcpp_session import GREEDY, PYTHON_VARIABLE, WARM, lookup, lookup_session, make_cell
 
-from adapters.llama_cpp_python import ADAPTER
+from adapters.llama_cpp_python.adapter import ADAPTER
 from orchestrator.demo.export import ensure_exported
 from orchestrator.runner.observe import observe_trial
 from orchestrator.schema.cell import EosPolicy

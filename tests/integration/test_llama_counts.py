@@ -38,7 +38,8 @@ from llama_cells import (
 )
 from mtp_files import write_head, write_trunk
 
-from adapters import llama_cpp, llama_cpp_embedded
+from adapters.llama_cpp import embedded as llama_cpp_embedded
+from adapters.llama_cpp import server as llama_cpp
 from orchestrator.demo.export import resolve
 from orchestrator.process.probe import run_probe
 from orchestrator.runner.observe import observe_trial

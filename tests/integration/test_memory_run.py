@@ -13,7 +13,7 @@ from orchestrator.runner.execute import execute
 from orchestrator.runner.survey import survey_cells, survey_engines
 from orchestrator.schema.cell import MethodKind
 from orchestrator.schema.fit import MemoryNeed, MemoryPart, Unmapped
-from orchestrator.schema.record import MatrixRecord, MemoryRecord, SessionRecord, TrialRecord
+from orchestrator.schema.record import AttemptRecord, MatrixRecord, MemoryRecord, SessionRecord, TrialRecord
 from orchestrator.schema.status import Status
 from orchestrator.store.index import Index
 
@@ -81,3 +81,27 @@ def test_a_run_records_memory_of_trials_sessions_the_matrix_and_the_memory_trial
     assert set(Index.build(records).memory) == {BASE, DRAFT}
     execute(job, directory, lambda _event: None)
     assert sum(isinstance(record, MemoryRecord) for record in directory.records()) == 2
+
+
+def test_a_workloads_own_trials_stand_in_the_attempt_and_leave_the_memory_trial_one_request(tmp_path):
+    asked = []
+
+    class Asked(Foreseeing):
+        def trial_steps(self, cell, trial):
+            asked.append((cell.id, trial.phase))
+            return super().trial_steps(cell, trial)
+
+    settings = replace(SETTINGS, sessions=1, trials=1, warmup=0, twin=False)
+    job = make_job(Asked(), tmp_path, settings=settings, without=(NGRAM,), own_trials=2)
+    job = replace(
+        job,
+        matrix=replace(job.matrix, checks=CheckSettings(False, memory_trial=True)),
+        survey=replace(job.survey, host={"budget": None, "largest_others": []}),
+    )
+    directory = make_run(tmp_path)
+    assert execute(job, directory, lambda _event: None) is False
+    records = list(directory.records())
+    timed = [record for record in records if isinstance(record, TrialRecord)]
+    assert [record.trials_per_session for record in records if isinstance(record, AttemptRecord)] == [2]
+    assert len(timed) == 2 * 2
+    assert len(asked) == len(timed) + sum(isinstance(record, MemoryRecord) for record in records) == 6

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mlx_session import GREEDY, NONE, WARM, drafting, make_cell, mlx_session
 
-from adapters.mlx_lm import ADAPTER
+from adapters.mlx_lm.adapter import ADAPTER
 from orchestrator.demo.export import ensure_exported
 from orchestrator.runner.gates import judge_exchange
 from orchestrator.runner.observe import observe_trial

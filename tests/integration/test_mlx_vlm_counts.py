@@ -22,7 +22,7 @@ from engine_job import engine_job, run_job
 from engine_session import drive
 from vlm_session import BARE, GREEDY, NONE, WARM, VlmSession, make_cell, mtp, vlm_session
 
-from adapters.mlx_vlm import ADAPTER
+from adapters.mlx_vlm.adapter import ADAPTER
 from orchestrator import registry
 from orchestrator.demo.export import ensure_exported
 from orchestrator.demo.tensors import Tensor, read_safetensors, safetensors_bytes

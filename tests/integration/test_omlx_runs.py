@@ -13,8 +13,8 @@ from engine_job import engine_job, run_job
 from engine_session import drive
 from omlx_cells import CHAIN, MTP, NONE, WARM, StartedFor, gemma4, make_cell, make_trial, qwen35, target
 
-from adapters._omlx_settings import HOME, NO_SECRET
-from adapters.omlx import ADAPTER
+from adapters.omlx.adapter import ADAPTER
+from adapters.omlx.settings import HOME, NO_SECRET
 from orchestrator.schema.adapter import Honoured, Rule
 from orchestrator.schema.capture import read_session
 from orchestrator.schema.record import Engagement, Phase, SessionRecord, TrialRecord

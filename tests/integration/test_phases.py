@@ -8,7 +8,7 @@ import pytest
 from scripted_adapter import ScriptedAdapter
 from scripted_job import BASE, DRAFT, NGRAM, SETTINGS, make_job, make_run
 
-from orchestrator.report.measures import arm_of, phase_times, summaries
+from orchestrator.report.analysis.measures import arm_of, phase_times, summaries
 from orchestrator.runner.execute import execute
 from orchestrator.schema.cell import MethodKind
 from orchestrator.schema.observation import observed

@@ -15,9 +15,9 @@ import pytest
 from engine_job import engine_job, run_job
 from llama_cells import DRAFT, NONE, make_cell
 
-from adapters import llama_cpp_embedded
+from adapters.llama_cpp import embedded as llama_cpp_embedded
 from orchestrator.demo.export import resolve
-from orchestrator.report.checks import run_checks
+from orchestrator.report.analysis.checks import run_checks
 from orchestrator.runner.events import Said
 from orchestrator.schema.record import ReplayRecord, SessionRecord, TokensRecord
 from orchestrator.schema.replay import Purpose, Replayer, ReplaySpec, Width

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mlx_session import GREEDY, WARM, MlxSession, drafting, make_cell, mlx_session
 
-from adapters.mlx_lm import ADAPTER
+from adapters.mlx_lm.adapter import ADAPTER
 from orchestrator.demo.export import ensure_exported
 from orchestrator.exactness.cross import cross_scored
 from orchestrator.exactness.replays import Replayed

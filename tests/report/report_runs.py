@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.report.analysis import analyse
-from orchestrator.report.findings import Analysis
-from orchestrator.report.render import render_html
-from orchestrator.report.view import ReportView, build_view
+from orchestrator.report.analysis.analyse import analyse
+from orchestrator.report.analysis.findings import Analysis
+from orchestrator.report.output.render import render_html
+from orchestrator.report.page.view import ReportView, build_view
 from orchestrator.schema.record import Record, RunHeader
 from orchestrator.store.directory import RunDirectory
 from orchestrator.store.index import Index

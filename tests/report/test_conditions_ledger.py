@@ -9,7 +9,7 @@ import pytest
 import run_builder
 from report_runs import report_of
 
-from orchestrator.report.ledger import MATERIAL, material_differences
+from orchestrator.report.analysis.ledger import MATERIAL, material_differences
 from orchestrator.schema.adapter import Condition, Honoured
 from orchestrator.schema.result import Outcome
 

@@ -15,10 +15,10 @@ from markdown_it import MarkdownIt
 from report_runs import Report
 
 from orchestrator.cli.commands import write_reports
-from orchestrator.report import markdown
-from orchestrator.report.formats import Format, write_formats
-from orchestrator.report.markdown import report_markdown
-from orchestrator.report.words import Words
+from orchestrator.report.language.words import Words
+from orchestrator.report.output import markdown
+from orchestrator.report.output.formats import Format, write_formats
+from orchestrator.report.output.markdown import report_markdown
 from orchestrator.schema.errors import SpecmatrixError
 
 FORGE = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

@@ -16,7 +16,7 @@ import run_builder
 from report_runs import Report, report_of
 
 from orchestrator.exactness.groups import Mark
-from orchestrator.report.findings import Advice, ReasonKind, Why
+from orchestrator.report.analysis.findings import Advice, ReasonKind, Why
 from orchestrator.schema.observation import Absence
 from orchestrator.schema.result import Group, Outcome, Verdict
 from orchestrator.schema.status import Status, Validity

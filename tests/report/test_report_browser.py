@@ -19,11 +19,11 @@ import pytest
 import run_builder
 from report_runs import Report
 
-from orchestrator.report.compare import compare_runs
-from orchestrator.report.compare_view import compare_view
-from orchestrator.report.compare_write import compare_html
-from orchestrator.report.words import Words
-from orchestrator.report.write import write_report
+from orchestrator.report.compare.runs import compare_runs
+from orchestrator.report.compare.view import compare_view
+from orchestrator.report.compare.write import compare_html
+from orchestrator.report.language.words import Words
+from orchestrator.report.output.write import write_report
 from orchestrator.serve import page
 from orchestrator.serve.server import make_site
 from orchestrator.store.directory import RunDirectory

@@ -12,7 +12,7 @@ import pytest
 import run_builder
 from report_runs import Report, report_of
 
-from orchestrator.report.summary import summary_data
+from orchestrator.report.data.summary import summary_data
 from orchestrator.schema.cell import Method, MethodKind
 from orchestrator.schema.metrics import VOCABULARY
 

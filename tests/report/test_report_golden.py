@@ -21,9 +21,9 @@ import pytest
 import run_builder
 from report_runs import Report, report_of
 
-from orchestrator.report.render import render_html
-from orchestrator.report.view import ReportView, build_view
-from orchestrator.report.words import Words
+from orchestrator.report.language.words import Words
+from orchestrator.report.output.render import render_html
+from orchestrator.report.page.view import ReportView, build_view
 from orchestrator.schema.status import Status
 
 GOLDEN = Path(__file__).parent / "golden"

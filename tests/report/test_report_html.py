@@ -20,8 +20,8 @@ import pytest
 import run_builder
 from report_runs import Report
 
-from orchestrator.report.render import render_html
-from orchestrator.report.write import write_report
+from orchestrator.report.output.render import render_html
+from orchestrator.report.output.write import write_report
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

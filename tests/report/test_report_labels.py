@@ -6,8 +6,8 @@ import itertools
 import random
 import re
 
-from orchestrator.report import figures
-from orchestrator.report.labels import MARK, Box, Spot, arrange, width
+from orchestrator.report.figures import scatter_plot
+from orchestrator.report.figures.labels import MARK, Box, Spot, arrange, width
 
 FRAME = Box(0, 0, 320, 230)
 
@@ -50,11 +50,14 @@ def test_wide_letters_are_counted_wide() -> None:
 
 
 def test_the_figure_tells_how_many_points_have_no_name() -> None:
-    few = [figures.ScatterPoint("one", 0.6, 0.8, 0.7, 0.9, 0), figures.ScatterPoint("two", 0.2, 1.1, None, None, 1)]
-    drawn, bare = figures.scatter(few)
+    few = [
+        scatter_plot.ScatterPoint("one", 0.6, 0.8, 0.7, 0.9, 0),
+        scatter_plot.ScatterPoint("two", 0.2, 1.1, None, None, 1),
+    ]
+    drawn, bare = scatter_plot.scatter(few)
     assert bare == 0
     assert {"one", "two"} <= set(re.findall(r">([a-z]+)</text>", drawn))
-    many = [figures.ScatterPoint(f"method-{n}", 0.5 + n / 1000, 0.8 + n / 1000, None, None, 0) for n in range(40)]
-    drawn, bare = figures.scatter(many)
+    many = [scatter_plot.ScatterPoint(f"method-{n}", 0.5 + n / 1000, 0.8 + n / 1000, None, None, 0) for n in range(40)]
+    drawn, bare = scatter_plot.scatter(many)
     assert bare == 40 - len(re.findall(r">method-\d+</text>", drawn))
     assert bare > 20

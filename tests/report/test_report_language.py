@@ -13,13 +13,13 @@ import pytest
 import run_builder
 from report_runs import Report
 
-from orchestrator.report.compare import compare_runs
-from orchestrator.report.compare_view import compare_view
-from orchestrator.report.compare_write import compare_html
-from orchestrator.report.phrases import PHRASES, recognise
-from orchestrator.report.render import render_html
-from orchestrator.report.view import build_view
-from orchestrator.report.words import LANGUAGES, Words
+from orchestrator.report.compare.runs import compare_runs
+from orchestrator.report.compare.view import compare_view
+from orchestrator.report.compare.write import compare_html
+from orchestrator.report.language.recognise import PHRASES, recognise
+from orchestrator.report.language.words import LANGUAGES, Words
+from orchestrator.report.output.render import render_html
+from orchestrator.report.page.view import build_view
 from orchestrator.serve import page
 from orchestrator.serve.server import make_site
 from orchestrator.store.directory import RunDirectory
@@ -75,7 +75,7 @@ BUILT_HERE = {
 def test_every_sentence_of_statistics_and_checks_has_a_form() -> None:
     unknown = []
     for folder in ("stats", "exactness"):
-        for path in sorted((ROOT / "orchestrator" / folder).glob("*.py")):
+        for path in sorted((ROOT / "orchestrator" / folder).rglob("*.py")):
             if path.name in BUILT_HERE:
                 continue
             told = sentences(ast.parse(path.read_text(encoding="utf-8")))
@@ -300,6 +300,10 @@ def test_the_korean_page_says_what_the_english_one_says(full: Report, korean: st
         ("lower if it stood alone, not among 3 on one baseline (Holm p 0.061)",
          "혼자였다면 ‘더 작음’이지만, 한 기준에 셀 3개를 비교하면 아니다 (Holm p 0.061)"),
         ("llama.cpp said: this is its own text", "llama.cpp said: this is its own text"),
+        ("tokens are drawn towards the draft: z 6.40, two-sided p at most 3e-08 (Bennett's bound, 0.001 decides); the draft "
+         "gives the tokens of 1200 judged places 0.5100 in the mean, 0.4400 is expected",
+         "토큰이 draft 쪽으로 끌린다: z 6.40, 양측 p 최대 3e-08 (Bennett 상한, 0.001에서 판정); 심사된 자리 1200곳의 토큰에 "
+         "draft가 준 확률은 평균 0.5100, 기댓값은 0.4400"),
         ("the engine ended before it was ready (exit 3): error: no such file", "엔진이 준비되기 전에 끝났다 (exit 3): error: no such file"),
     ],
 )  # fmt: skip

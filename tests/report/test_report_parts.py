@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.report import figures, lines, memory_traces, naming, numerals, svg
-from orchestrator.report.untrusted import clean, tail
-from orchestrator.report.words import Segment, Words, plain
+from orchestrator.report.figures import lines, scatter_plot, svg
+from orchestrator.report.language import numerals
+from orchestrator.report.language.untrusted import clean, tail
+from orchestrator.report.language.words import Segment, Words, plain
+from orchestrator.report.page import naming
+from orchestrator.report.page.groups import memory_traces
 from orchestrator.schema.result import Estimate
 
 
@@ -139,17 +142,20 @@ def test_a_forest_holds_every_point_inside_its_axes() -> None:
     assert all(0 <= x <= width for x in places)
 
 
-def points(label: str) -> list[figures.ScatterPoint]:
-    return [figures.ScatterPoint(label, 0.6, 0.8, 0.7, 0.9, 0), figures.ScatterPoint("b", 0.2, 1.1, None, None, 1)]
+def points(label: str) -> list[scatter_plot.ScatterPoint]:
+    return [
+        scatter_plot.ScatterPoint(label, 0.6, 0.8, 0.7, 0.9, 0),
+        scatter_plot.ScatterPoint("b", 0.2, 1.1, None, None, 1),
+    ]
 
 
 def test_a_drawing_of_matplotlib_is_scoped_coloured_by_variables_and_always_the_same() -> None:
-    first, second = (svg.inline(figures.scatter(points("$x^2$ & <b>"))[0], name, "t & u") for name in ("x", "y"))
+    first, second = (svg.inline(scatter_plot.scatter(points("$x^2$ & <b>"))[0], name, "t & u") for name in ("x", "y"))
     ids = [set(re.findall(r' id="([^"]+)"', one)) for one in (first, second)]
     assert ids[0].isdisjoint(ids[1])
     assert all(name.startswith("x-") for name in re.findall(r'href="#([^"]+)"', first))
     assert re.findall(r'href="#([^"]+)"', first)
-    assert svg.inline(figures.scatter(points("$x^2$ & <b>"))[0], "x", "t & u") == first
+    assert svg.inline(scatter_plot.scatter(points("$x^2$ & <b>"))[0], "x", "t & u") == first
     assert "$x^2$ &amp; &lt;b&gt;" in first
     assert "var(--s0)" in first
     for banned in ("<style", "<metadata", "http", "#a1b2", "font-family"):

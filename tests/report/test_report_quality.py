@@ -14,14 +14,14 @@ import run_builder
 from report_runs import Report, report_of
 from run_builder import DRAFT4, LLAMA, NGRAM, SAMPLE, SHORT, TINY, WARM, BlockSpec, Spec
 
-from orchestrator.report.findings import Advice, ReasonKind
-from orchestrator.report.markdown import report_markdown
-from orchestrator.report.quality_data import categories_csv
-from orchestrator.report.render import render_html
-from orchestrator.report.summary import summary_data
-from orchestrator.report.view import build_view
-from orchestrator.report.words import Words
-from orchestrator.report.write import write_report
+from orchestrator.report.analysis.findings import Advice, ReasonKind
+from orchestrator.report.data.quality import categories_csv
+from orchestrator.report.data.summary import summary_data
+from orchestrator.report.language.words import Words
+from orchestrator.report.output.markdown import report_markdown
+from orchestrator.report.output.render import render_html
+from orchestrator.report.output.write import write_report
+from orchestrator.report.page.view import build_view
 from orchestrator.schema.codec import dump_record, load_record
 from orchestrator.schema.record import Phase, TrialGrade, TrialRecord
 from orchestrator.schema.result import Outcome

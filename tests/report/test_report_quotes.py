@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markupsafe import Markup, escape
 
-from orchestrator.report.quotes import quoted
+from orchestrator.report.language.quotes import quoted
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 import run_builder
 from report_runs import Report, report_of
 
-from orchestrator.report import summary
-from orchestrator.report.drafting_words import decomposition_words, model_words, sweep_words
-from orchestrator.report.findings import Sweep
-from orchestrator.report.speculation import _luck
-from orchestrator.report.summary import LEFT_OUT, summary_json
-from orchestrator.report.view import build_view
-from orchestrator.report.words import Words
+from orchestrator.report.analysis.findings import Sweep
+from orchestrator.report.data import summary
+from orchestrator.report.data.summary import LEFT_OUT, summary_json
+from orchestrator.report.language.words import Words
+from orchestrator.report.page.groups.drafting_words import decomposition_words, model_words, sweep_words
+from orchestrator.report.page.groups.speculation import _luck
+from orchestrator.report.page.view import build_view
 from orchestrator.schema.cell import Method, MethodKind
 from orchestrator.stats.speedup import decompose
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import run_builder
 from report_runs import Report, report_of
 
-from orchestrator.report.model import CellSentence, RowView, TableView
-from orchestrator.report.numerals import interval, ratio
-from orchestrator.report.words import plain
+from orchestrator.report.language.numerals import interval, ratio
+from orchestrator.report.language.words import plain
+from orchestrator.report.model.parts import CellSentence, RowView, TableView
 from orchestrator.schema.metrics import VOCABULARY
 from orchestrator.schema.status import STATUS_RULES
 

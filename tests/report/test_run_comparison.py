@@ -16,10 +16,10 @@ import run_builder as rb
 from scipy import stats
 
 from orchestrator.cli.compare import compare
-from orchestrator.report.compare import NOT_INTERLEAVED, RunsCompared, compare_runs
-from orchestrator.report.compare_view import compare_view
-from orchestrator.report.compare_write import compare_data, compare_html, compare_markdown
-from orchestrator.report.words import Words
+from orchestrator.report.compare.runs import NOT_INTERLEAVED, RunsCompared, compare_runs
+from orchestrator.report.compare.view import compare_view
+from orchestrator.report.compare.write import compare_data, compare_html, compare_markdown
+from orchestrator.report.language.words import Words
 from orchestrator.schema.errors import SpecmatrixError
 from orchestrator.schema.result import Outcome
 from orchestrator.stats.unpaired import holm, session_logs, shift

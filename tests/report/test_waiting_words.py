@@ -7,8 +7,8 @@ import re
 import pytest
 
 from orchestrator import registry
-from orchestrator.report.phrases import PHRASES, recognise
-from orchestrator.report.words import Words
+from orchestrator.report.language.recognise import PHRASES, recognise
+from orchestrator.report.language.words import Words
 from orchestrator.schema.adapter import ProbeOutput
 from orchestrator.schema.cell import EngineConfig
 

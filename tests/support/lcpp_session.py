@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adapters.llama_cpp_python import ADAPTER
+from adapters.llama_cpp_python.adapter import ADAPTER
 from orchestrator.process.spawn import EngineProcess
 from orchestrator.process.worker import WorkerChannel
 from orchestrator.schema.adapter import LaunchContext, TrialSpec, WorkerStep

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from adapters.omlx import Omlx
+from adapters.omlx.adapter import Omlx
 from orchestrator.demo.export import resolve
 from orchestrator.schema.adapter import Launch, LaunchContext, TrialSpec
 from orchestrator.schema.cell import Cell, EngineConfig, EosPolicy, Method, MethodKind, ModelConfig, Sampling, Workload

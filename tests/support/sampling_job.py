@@ -26,6 +26,7 @@ from orchestrator.schema.cell import (
     Sampling,
     Workload,
 )
+from orchestrator.schema.judged import Judged
 
 SCRIPT = Path(__file__).resolve().parent.parent / "fake_engines" / "sampling_worker.py"
 SMALL = {"screen": Preset("screen", 400, 1, 0.5)}
@@ -69,6 +70,26 @@ class SamplingAdapter(ScriptedAdapter):
             "seed": trial.seed,
         }
         return (WorkerStep("request", message),)
+
+
+class TellingAdapter(SamplingAdapter):
+    """Its engine tells judged places; ``asked`` lists the cells that were asked, ``unjudged`` is why not to ask."""
+
+    def __init__(self):
+        super().__init__()
+        self.unjudged = ""
+        self.asked = []
+
+    def why_unjudged(self, cell):
+        return self.unjudged
+
+    def judged_steps(self, cell, trial):
+        self.asked.append(cell.method.name)
+        (step,) = self.trial_steps(cell, trial)
+        return (dataclasses.replace(step, message={**step.message, "judge": True}),)
+
+    def parse_judged(self, cell, capture):
+        return tuple(Judged(*row) for row in self._answer(capture)["judged"])
 
 
 def make_sampling_job(adapter, folder: Path, selected=(GOOD, BAD), *, again=False) -> Job:

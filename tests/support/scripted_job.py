@@ -29,22 +29,26 @@ BASE, DRAFT, NGRAM = "fake/m/none/greedy/w", "fake/m/draft/greedy/w", "fake/m/ng
 TWIN = BASE + "~twin"
 
 
-def matrix_cells(folder: Path, pin: dict[str, str] | None = None) -> tuple[Cell, Cell, Cell, Cell]:
+def matrix_cells(
+    folder: Path, pin: dict[str, str] | None = None, own_trials: int | None = None
+) -> tuple[Cell, Cell, Cell, Cell]:
     model_file = folder / "model.bin"
     if not model_file.exists():
         model_file.write_bytes(b"weights")
     engine = EngineConfig("fake", "scripted", pin={"scripted": "1"} if pin is None else pin)
     model = ModelConfig("m", str(model_file), drafts={"d": str(model_file)})
     sampling = Sampling("greedy", 0.0, 7, 0, 1.0, 0.0, 1.0, 0.0, 0.0)
-    workload = Workload("w", "demo-short", 12, EosPolicy.MASK)
+    workload = Workload("w", "demo-short", 12, EosPolicy.MASK, trials=own_trials)
     base = Cell(engine, model, Method("none", MethodKind.NONE), sampling, workload)
     draft = replace(base, method=Method("draft", MethodKind.DRAFT, 3, "d"))
     ngram = replace(base, method=Method("ngram", MethodKind.NGRAM, 3))
     return base, draft, ngram, replace(base, twin=True)
 
 
-def make_job(adapter, folder: Path, selected=None, *, again=False, settings=SETTINGS, pin=None, without=()) -> Job:
-    base, draft, ngram, twin = matrix_cells(folder, pin)
+def make_job(
+    adapter, folder: Path, selected=None, *, again=False, settings=SETTINGS, pin=None, without=(), own_trials=None
+) -> Job:
+    base, draft, ngram, twin = matrix_cells(folder, pin, own_trials)
     cells = tuple(cell for cell in (draft, ngram) if cell.id not in without)
     expansion = Expansion((Block(base.block_id, base, cells, twin if settings.twin else None),), ())
     adapters = {"scripted": adapter}

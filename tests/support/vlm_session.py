@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adapters.mlx_vlm import ADAPTER
+from adapters.mlx_vlm.adapter import ADAPTER
 from orchestrator.process.spawn import EngineProcess
 from orchestrator.process.worker import WorkerChannel
 from orchestrator.schema.adapter import LaunchContext, TrialSpec, WorkerStep

@@ -47,3 +47,13 @@ def test_broken_answers_are_told_with_and_without_a_task():
 
 def test_nothing_is_printed_where_nothing_was_graded():
     assert printed(trial("p1", 0, None), trial("s1", 0, WRONG, phase=Phase.WARMUP)) == []
+
+
+def test_an_answer_cut_while_it_was_right_is_no_task_without_an_answer():
+    cut = TrialGrade("d", "exact", True, None, "cut at the output limit, right up to there", so_far=True)
+    lines = [" ".join(line) for line in printed(trial("e1", 0, cut), trial("s1", 0, WRONG))]
+    assert lines[2].startswith("e1 0.3 exact yes so far cut at the output limit")
+    assert [line.partition(":")[0] for line in lines if line.startswith(("–:", "so far:"))] == ["so far"]
+    unknown = dataclasses.replace(cut, correct=None, so_far=False, reason="not judged: too long")
+    lines = [" ".join(line) for line in printed(trial("e1", 0, unknown))]
+    assert [line.partition(":")[0] for line in lines if line.startswith(("–:", "so far:"))] == ["–"]

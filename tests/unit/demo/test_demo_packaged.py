@@ -9,8 +9,8 @@ import pathlib
 
 import pytest
 
-from adapters._gguf import read_header
-from adapters._llama_vocabulary import incompatible
+from adapters.llama_cpp.vocabulary import incompatible
+from adapters.shared.gguf import read_header
 from orchestrator.demo import packaged
 from orchestrator.demo.committed import COMMITTED, SMOLLM2_DRAFT, told
 from orchestrator.demo.export import resolve

@@ -129,3 +129,15 @@ def test_seed_identity_verdicts() -> None:
     assert loose.verdict is Verdict.UNINFORMATIVE
     assert "equals its twin in 0/1" in loose.evidence
     assert seed_identity("c", "b", ()).verdict is Verdict.NOT_TESTED
+
+
+def test_the_draft_directed_z_contradicts_a_claim_and_settles_none() -> None:
+    def directed(verdict: Verdict) -> CheckResult:
+        return check(verdict, "draft-directed z")
+
+    tree = check(Verdict.PASS, "distribution")
+    assert mark((tree, directed(Verdict.FAIL)), engaged=True) is Mark.FAILED
+    assert place("c", EXACT, (tree, directed(Verdict.FAIL)), engaged=True).group is Group.CONTRADICTED
+    assert mark((directed(Verdict.PASS),), engaged=True) is Mark.NOT_TESTED
+    assert mark((tree, directed(Verdict.UNDERPOWERED)), engaged=True) is Mark.PASSED
+    assert "draft-directed z: pass" in place("c", EXACT, (tree, directed(Verdict.PASS)), engaged=True).sentence

@@ -18,7 +18,7 @@ from orchestrator.exactness.replays import (
     wanted,
     worst_rank,
 )
-from orchestrator.report.checks import run_checks
+from orchestrator.report.analysis.checks import run_checks
 from orchestrator.schema.cell import Role
 from orchestrator.schema.codec import dump_record, load_record
 from orchestrator.schema.record import ReplayRecord

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 from store_samples import BASE, BLOCK, PRINTS, S1, UTC, make_run, matrix
 
+from orchestrator.schema.codec import dump_record, load_record
 from orchestrator.schema.errors import StoreError
 from orchestrator.schema.record import CellRecord, CheckArm, CheckEndRecord, CheckPlanRecord, CheckRecord
 from orchestrator.schema.status import Status
@@ -104,3 +106,12 @@ def test_a_matrix_revision_that_lacks_a_key_is_refused():
     broken = dataclasses.replace(MATRIX, checks=({"id": ID},))
     with pytest.raises(StoreError, match="lists a check without"):
         Index.build((broken,))
+
+
+def test_judged_places_are_kept_and_a_record_without_them_loads():
+    told = dataclasses.replace(batch(CheckArm.ON, 0, own=True), judged=((0.5, 0.25, 0.01, 0.75), ()), unjudged="")
+    line = dump_record(told)
+    assert load_record(line, "here") == told
+    older = json.loads(line)
+    del older["judged"], older["unjudged"]
+    assert load_record(json.dumps(older), "here") == batch(CheckArm.ON, 0, own=True)

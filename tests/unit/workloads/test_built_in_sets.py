@@ -85,8 +85,10 @@ def test_any_first_few_of_the_full_set_are_a_mixture():
 
 def test_the_rungs_of_the_ladder_are_dealt_out_in_turns():
     rungs = [int(prompt.category.split("-")[1]) for prompt in built_in("entropy-ladder")]
-    assert rungs == [1, 2, 3, 4, 5, 6] * 4
-    assert [prompt.language for prompt in built_in("entropy-ladder")] == ["en"] * 12 + ["ko"] * 12
+    assert rungs == [1, 2, 3, 4, 5, 6] * 8
+    assert [prompt.language for prompt in built_in("entropy-ladder")] == ["en"] * 24 + ["ko"] * 24
+    assert built_in("entropy-ladder-en") + built_in("entropy-ladder-ko") == built_in("entropy-ladder")
+    assert {prompt.language for prompt in built_in("entropy-ladder-en")} == {"en"}
 
 
 def test_a_korean_prompt_is_korean_and_an_english_one_is_not_only_korean():
@@ -110,7 +112,7 @@ def test_the_ladder_goes_from_copying_to_open_prose():
     ladder = built_in("entropy-ladder")
     rungs = Counter((prompt.category, prompt.language) for prompt in ladder)
     names = ["rung-1-copy", "rung-2-edit", "rung-3-series", "rung-4-code", "rung-5-explain", "rung-6-invent"]
-    assert rungs == {(name, language): 2 for name in names for language in ("en", "ko")}
+    assert rungs == {(name, language): 4 for name in names for language in ("en", "ko")}
     for prompt in ladder:
         if prompt.category == "rung-1-copy":
             assert prompt.task is not None

@@ -1,0 +1,1 @@
+"""ds4 (`ds4` and `ds4-server`)."""

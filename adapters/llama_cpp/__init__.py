@@ -1,0 +1,1 @@
+"""llama.cpp: its server, and its library inside a worker of ours."""

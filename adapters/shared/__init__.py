@@ -1,0 +1,1 @@
+"""What several engines' adapters use: files of models, texts of tokens, counts of rounds."""

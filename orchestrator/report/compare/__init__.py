@@ -1,0 +1,1 @@
+"""Two runs side by side: what may be compared, how the gain changed, as page, Markdown and JSON."""

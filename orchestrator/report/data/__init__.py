@@ -1,0 +1,1 @@
+"""The conclusions for machines: ``summary.json`` and the CSV inside the page."""

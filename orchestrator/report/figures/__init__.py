@@ -1,0 +1,1 @@
+"""Draws: plain numbers in, SVG out. Nothing here knows what is measured."""

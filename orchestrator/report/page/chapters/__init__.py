@@ -1,0 +1,1 @@
+"""What stands below the groups, a module a chapter: evidence, answers, memory, engines, what the words mean."""
