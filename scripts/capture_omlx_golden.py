@@ -25,7 +25,21 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from capture_golden import write  # noqa: E402  (the path is set just above)
 from engine_session import drive  # noqa: E402
 from golden_cases import CELL, EVENTS, GOLDEN, STDERR, STDOUT, TRIAL, load_case, write_expected  # noqa: E402
-from omlx_cells import CHAIN, DFLASH, GREEDY, MTP, NONE, WARM, StartedFor, gemma4, make_cell, make_trial, qwen35, target  # noqa: E402
+from omlx_cells import (  # noqa: E402
+    ADAPTIVE,
+    CHAIN,
+    DFLASH,
+    GREEDY,
+    MTP,
+    NONE,
+    WARM,
+    StartedFor,
+    gemma4,
+    make_cell,
+    make_trial,
+    qwen35,
+    target,
+)
 
 from adapters.omlx.adapter import ADAPTER  # noqa: E402
 from orchestrator.schema.cell import Method, Sampling  # noqa: E402
@@ -76,13 +90,16 @@ def line(logger: str, level: str, text: str) -> str:
     return f"{STAMP} - {logger} - {level} - {text}\n"
 
 
-def chain(accept: str, depth: str, emits: str, cycles: int, tokens: int = 24) -> str:
-    """A statistics line of chained native MTP."""
+def chain(
+    accept: str, depth: str, emits: str, cycles: int, tokens: int = 24, finish: str = "length", idle: int = 0
+) -> str:
+    """A statistics line of chained native MTP; ``idle`` of its cycles had no drafts."""
+    told = (f" depth[{depth}]" if depth else "") + (f" d0={idle}" if idle else "")
     rate, per = "75.0%", f"{tokens / cycles:.2f}"
     return line(
         BATCH,
         "INFO",
-        f"MTP[0] finish=length tokens={tokens} cycles={cycles} tok/cycle={per} accept={accept} ({rate}) depth[{depth}]"
+        f"MTP[0] finish={finish} tokens={tokens} cycles={cycles} tok/cycle={per} accept={accept} ({rate}){told}"
         f" emits[{emits}] timing[backbone=151.2ms mtp=44.0ms sample=1.9ms cache=0.3ms]",
     )
 
@@ -169,6 +186,21 @@ FROM_SOURCE = {
         line(BATCH, "INFO", "MTP[0] parked for 64 standard tokens before re-entry probe")
         + chain("6/9", "d1=3/4,d2=2/3,d3=1/2", "init=2,draft=6,bonus=1,verify=3", 4, 12),
     ),
+    "mtp-parked-by-finish": Derived(
+        "mtp",
+        ADAPTIVE,
+        chain("6/9", "d1=3/4,d2=2/3,d3=1/2", "init=2,draft=6,bonus=1,verify=3", 4, 12, "parked-at-depth-0"),
+    ),
+    "mtp-parked-at-the-end": Derived(
+        "mtp",
+        ADAPTIVE,
+        "".join(
+            chain("10/15", "d1=6/9,d2=4/6", "init=2,draft=10,bonus=7,verify=5", 12, finish=finish, idle=3)
+            for finish in ("parked", "length")
+        ),
+    ),
+    "mtp-no-drafts": Derived("mtp", ADAPTIVE, chain("0/22", "", "init=2,draft=0,bonus=22,verify=0", 22, idle=22)),
+    "mtp-cycles-for-drafts": Derived("mtp", CHAIN, chain("10/13", "", "init=2,draft=10,bonus=9,verify=3", 13)),
     "mtp-unread-line": Derived("mtp", MTP, line(BATCH, "INFO", "MTP[0] done: 24 tokens, 10 of 13 drafts kept")),
     "mtp-two-lines": Derived(
         "mtp", CHAIN, 2 * chain("13/20", "d1=7/9,d2=4/7,d3=2/4", "init=2,draft=13,bonus=2,verify=7", 9)

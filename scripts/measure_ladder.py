@@ -1,6 +1,6 @@
 """How predictable each rung of the set `entropy-ladder` is to a real model, and to a look-up in the text so far.
 
-Usage: python scripts/measure_ladder.py MODEL.gguf [LANGUAGE [TEMPERATURE]]
+Usage: python scripts/measure_ladder.py MODEL.gguf [LANGUAGE [TEMPERATURE [PROMPTS]]]
 which prints a table for docs/workloads.md: per rung, over answers of at most 160 tokens in the model's own chat
 template, the mean surprisal of the tokens that came in bits (0: the model was certain) and the share of them that
 follow, in prompt and answer so far, the latest earlier occurrence of the same three tokens with the same next one:
@@ -48,6 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     """Print the table; the exit status."""
     model, language = arguments[0], arguments[1] if len(arguments) > 1 else "en"
     temperature = float(arguments[2]) if len(arguments) > 2 else 0.0
+    prompts = [one for one in load_prompts("entropy-ladder") if one.language == language]
+    prompts = prompts[: int(arguments[3]) if len(arguments) > 3 else None]
     engine: Any = importlib.import_module("xllamacpp")
     params = engine.CommonParams()
     params.model.path, params.n_ctx, params.n_parallel, params.verbosity = model, 4096, 1, -1
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     address = server.listening_address
     bits: dict[str, list[float]] = defaultdict(list)
     hits: dict[str, list[bool]] = defaultdict(list)
-    for prompt in (one for one in load_prompts("entropy-ladder") if one.language == language):
+    for prompt in prompts:
         messages = [{"role": one.role, "content": one.content} for one in prompt.conversation]
         text = ask(f"{address}/apply-template", {"messages": messages})["prompt"]
         given = ask(f"{address}/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]

@@ -7,18 +7,25 @@ what one verify pass commits: the exact rules (rejection, sample match) and the 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
-from orchestrator.exactness.distribution import ContextSamples, DistributionResult, Preset, distribution_check
+from orchestrator.exactness.checking import TOKENS, Outcome, judge_check
+from orchestrator.exactness.distribution import Preset
 from orchestrator.exactness.draft_directed import draft_directed, draft_directed_z
+from orchestrator.exactness.prefix_tree import MIN_PER_ARM
 from orchestrator.schema.judged import Judged
+from orchestrator.schema.record import CheckArm, CheckPlanRecord, CheckRecord
 from orchestrator.schema.result import CheckResult, Verdict
+from orchestrator.schema.status import Status
+from orchestrator.store.check_states import CheckState
 
-VOCABULARY, LENGTH, DRAFTED = 12, 4, 3
+VOCABULARY, LENGTH, DRAFTED = 12, TOKENS, 3
 RNG = np.random.default_rng(2)
 TARGET_LOGITS = RNG.normal(0, 2.2, (VOCABULARY, VOCABULARY))
 DRAFT_LOGITS = TARGET_LOGITS + RNG.normal(0, 0.9, (VOCABULARY, VOCABULARY))
@@ -232,17 +239,53 @@ def directed_z(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool =
     return draft_directed_z(found) or 0.0, draft_directed(found)
 
 
-def check(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> DistributionResult:
-    """The distribution check of a sampler against the plain target, with both controls."""
-    contexts = tuple(
-        ContextSamples(
-            f"prompt {prompt}",
-            generate(one_round, prompt, preset.per_arm, 100 * seed + prompt, stale=stale),
-            *off_arms(prompt, preset, seed),
-        )
-        for prompt in range(preset.contexts)
-    )
-    return distribution_check(contexts, skip=1)
+def check(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> Outcome:
+    """The distribution check of a sampler against the plain target, judged as the records of an engine are.
+
+    No rule is claimed, so that no seed-coupled generations are asked for.
+    """
+    return judge_check(state_of(one_round, preset, seed, stale=stale), None)
+
+
+def state_of(one_round: Round, preset: Preset, seed: int = 1, *, stale: bool = False) -> CheckState:
+    """The check's records: every arm whole, one batch after each context, the first token from prefill."""
+    arms: dict[CheckArm, dict[str, tuple[CheckRecord, ...]]] = {arm: {} for arm in ARMS}
+    for prompt in range(preset.contexts):
+        on = generate(one_round, prompt, preset.per_arm, 100 * seed + prompt, stale=stale)
+        for arm, tokens in zip(ARMS, (on, *off_arms(prompt, preset, seed)), strict=True):
+            arms[arm][f"prompt {prompt}"] = (_batch(arm, f"prompt {prompt}", tokens),)
+    contexts = {name: name for name in arms[CheckArm.ON]}
+    plan = CheckPlanRecord("", "", 1, "screen", contexts, preset.per_arm, TOKENS, {}, "")
+    return CheckState("", "", "", "", "screen", "", "", Status.OK, "", "", 1, plan, arms, ())
+
+
+ARMS = (CheckArm.ON, CheckArm.OFF, CheckArm.OFF_AGAIN, CheckArm.CONTROL)
+
+
+def _batch(arm: CheckArm, context: str, tokens: tuple[tuple[int, ...], ...]) -> CheckRecord:
+    return CheckRecord("", "", "", 1, arm, context, 0, (), tokens, 1.0, 1, 0, DRAFTED, "", "", "")
+
+
+def true_distance(one: Simulated, preset: Preset, count: int = 100_000) -> float:
+    """How far the sampler is from the target, as the stated power counts it.
+
+    The root mean square, over tokens, of the total variation of the next token after each prefix that
+    :data:`MIN_PER_ARM` of a check's generations share in the mean; from ``count`` sequences a context, whose
+    chance adds about 0.01 where there is no difference.
+    """
+    squares = weights = 0.0
+    for prompt in range(preset.contexts):
+        nexts: dict[tuple[int, ...], Counter[int]] = {}
+        for tokens in generate(one.rule, prompt, count, 7 + prompt, stale=one.stale):
+            for place in range(1, len(tokens)):
+                nexts.setdefault(tokens[:place], Counter())[tokens[place]] += 1
+        for prefix, found in nexts.items():
+            share = float(np.prod([TARGET[a, b] for a, b in pairwise((prompt, *prefix))]))
+            if min(share, found.total() / count) * preset.per_arm >= MIN_PER_ARM:
+                told = np.asarray([found[token] for token in range(VOCABULARY)]) / found.total()
+                squares += share * float(np.abs(told - TARGET[prefix[-1]]).sum() / 2) ** 2
+                weights += share
+    return float(np.sqrt(squares / weights))
 
 
 @cache

@@ -23,7 +23,11 @@ _BEGINS = re.compile(r"^(?:processing \d+ input tokens: 0/|ds4: prefill layer 1/
 
 Source: ds4.c at 8d57664 and 000401c, where a short prompt on the GPU prints nothing, or a layer when that is done.
 """
-_PREFILL = re.compile(r"^(?:ds4: (?:gpu )?prefill (?:layer )?\d+/\d+|processing \d+ input tokens)")
+_LATER = re.compile(
+    r"^(?:ds4: (?:gpu )?prefill (?:layer )?\d+/\d+|processing \d+ input tokens"
+    r"|ds4: (?:mtp (?:timing|spec|probe|conf)|glm mtp|DSpark (?:spec|cycle|scheduler)|(?:gpu )?decode) )"
+)
+"""Printed once prefill is under way or over: a cycle prints its line before its tokens, the first cycle too."""
 _EARLY = re.compile(r"^ds4: context buffers ")
 _STEP = 0.005
 """Half of the last digit of a printed rate."""
@@ -73,14 +77,15 @@ def beginning(run: Run, tokens: int, prompt_tokens: int | None, *, early_line: b
             break
         if _BEGINS.match(line.text):
             return Beginning(line.t_s, Told.LINE, line.t_s - by_rates if by_rates is not None else None)
-        if _PREFILL.match(line.text):
+        if _LATER.match(line.text):
             break
         if line.text.startswith("ds4: ") and not (early_line and _EARLY.match(line.text)):
             last = line
+    earliest = last.t_s if last is not None else run.started_s
+    if by_rates is not None and earliest - SLACK_S <= by_rates <= first:
+        return Beginning(max(by_rates, earliest), Told.RATES)
     if last is None:
         raise CaptureError("no line tells when the model was loaded, so the wait cannot be told from the load")
-    if by_rates is not None and last.t_s - SLACK_S <= by_rates <= first:
-        return Beginning(max(by_rates, last.t_s), Told.RATES)
     return Beginning(last.t_s, Told.BEFORE, last.t_s - by_rates if by_rates is not None else None)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from statistics import median
 
 from adapters.ds4.beginning import Beginning, Told, beginning
+from adapters.ds4.dspark import dspark_totals
 from adapters.ds4.identity import binary_of, home_of
 from adapters.ds4.observations import baseline, engine_times, nothing_drafted, speculative
 from adapters.ds4.options import INSTEAD_OF_SEED_0, MAY, SEPTEMBER, Ds4Mtp, Ds4Options, engine_options, mtp_options
-from adapters.ds4.rounds import Spoken, dspark_totals, embedded_cycles, support_cycles
+from adapters.ds4.rounds import Spoken, embedded_cycles, support_cycles
 from adapters.ds4.run import GENERATE, PROMPT, TOKENS, Run, read_run
 from adapters.ds4.tokens import Answer, arrivals, read_answer, read_dump
 from orchestrator.schema.adapter import (
@@ -40,6 +42,16 @@ SPEAKS: Mapping[str, str] = {
     "DS4_DSPARK_STATS": "1",
 }
 """Lines on what is done, set in every arm so that their cost is equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One answer as it was read: ``prompt`` is its tokens and where they are told, where they are."""
+
+    run: Run
+    answer: Answer
+    prompt: tuple[int, str] | None
+    begun: Beginning
 
 
 def flags(cell: Cell) -> list[str]:
@@ -93,13 +105,13 @@ def trial_steps(cell: Cell, trial: TrialSpec) -> tuple[CommandStep, ...]:
 def arrivals_of(cell: Cell, capture: TrialCapture) -> Arrivals | None:
     """Tokens in time, from when the prompt is read; ``None`` while the capture is incomplete or unreadable."""
     try:
-        run, answer = _read(cell, capture)
-        begun = _begun(cell, capture, run, answer).t_s
+        read = _read(cell, capture)
     except CaptureError:
         return None
+    run, answer = read.run, read.answer
     came = arrivals(run.pieces, answer.tokens) if answer.tokens else ()
     # The last piece ends the answer; ds4 then gives back its memory, for which nobody waits.
-    return Arrivals(begun, came, run.pieces[-1].t_s if run.pieces else run.done_s, "inferred")
+    return Arrivals(read.begun.t_s, came, run.pieces[-1].t_s if run.pieces else run.done_s, "inferred")
 
 
 def parse_trial(cell: Cell, capture: TrialCapture) -> ParsedTrial:
@@ -108,13 +120,12 @@ def parse_trial(cell: Cell, capture: TrialCapture) -> ParsedTrial:
     Raises:
         CaptureError: it is incomplete or cannot be read.
     """
-    run, answer = _read(cell, capture)
-    _begun(cell, capture, run, answer)
+    read = _read(cell, capture)
+    run, answer, prompt = read.run, read.answer, read.prompt
     tokens, limit = len(answer.tokens), cell.workload.max_tokens
     if tokens == 0:
         raise CaptureError("the answer has no token")
     said = _spoken(cell, run)
-    prompt = _prompt_tokens(cell, capture, run)
     finish = "length" if tokens >= limit else "eos"
     newline = "; the newline at its end is taken for ds4's own" if answer.own_newline else ""
     observations: list[Observation] = [
@@ -143,12 +154,11 @@ def parse_session(cell: Cell, capture: SessionCapture) -> tuple[Observation, ...
         if index == READY_TRIAL:
             continue
         try:
-            run, answer = _read(cell, trial)
-            begun = _begun(cell, trial, run, answer)
+            read = _read(cell, trial)
         except CaptureError:
             continue
-        seconds.append(begun.t_s - run.started_s)
-        sure = sure and begun.told is not Told.BEFORE
+        seconds.append(read.begun.t_s - read.run.started_s)
+        sure = sure and read.begun.told is not Told.BEFORE
     if not seconds:
         return ()
     note = f"the median of {len(seconds)} processes, one an answer; later ones find the weights in memory"
@@ -160,8 +170,7 @@ def parse_session(cell: Cell, capture: SessionCapture) -> tuple[Observation, ...
 def began(cell: Cell, capture: TrialCapture) -> Beginning | None:
     """When the prompt of one answer began to be read, and by what that is known; ``None`` where it cannot be told."""
     try:
-        run, answer = _read(cell, capture)
-        return _begun(cell, capture, run, answer)
+        return _read(cell, capture).begun
     except CaptureError:
         return None
 
@@ -183,14 +192,8 @@ def _drafter(cell: Cell, options: Ds4Options, method: Ds4Mtp) -> list[str]:
     return argv + (["--mtp-exact-sampling"] if method.exact_sampling else [])
 
 
-def _begun(cell: Cell, capture: TrialCapture, run: Run, answer: Answer) -> Beginning:
-    prompt = _prompt_tokens(cell, capture, run)
-    early = engine_options(cell).generation == MAY
-    return beginning(run, len(answer.tokens), prompt[0] if prompt is not None else None, early_line=early)
-
-
-def _read(cell: Cell, capture: TrialCapture) -> tuple[Run, Answer]:
-    """The run and its answer; an answer whose split contradicts what ds4 counts gives no number at all."""
+def _read(cell: Cell, capture: TrialCapture) -> _Read:
+    """The run, its answer and when it began; an answer whose split contradicts ds4's counts gives no number at all."""
     run, limit = read_run(capture), cell.workload.max_tokens
     answer = read_answer(run, read_run(capture, TOKENS), limit)
     count, evals = len(answer.tokens), run.evals
@@ -200,7 +203,9 @@ def _read(cell: Cell, capture: TrialCapture) -> tuple[Run, Answer]:
             f"the text is {count} tokens by --dump-tokens, against {against}: ds4 split it otherwise as it "
             "generated, so how many tokens there were cannot be told"
         )
-    return run, answer
+    prompt, early = _prompt_tokens(cell, capture, run), engine_options(cell).generation == MAY
+    begun = beginning(run, count, prompt[0] if prompt is not None else None, early_line=early)
+    return _Read(run, answer, prompt, begun)
 
 
 def _spoken(cell: Cell, run: Run) -> Spoken | None:

@@ -150,10 +150,9 @@ def _counts(said: Spoken) -> Iterable[Observation]:
         yield observed(
             "discarded_tokens", said.drafted - said.accepted - said.rejected, "drafted − accepted − rejected"
         )
-    note = "a cycle in which ds4 drafted: a pass over its own token, and one over the rest where the first draft fits"
-    note += "; and one over the token in a refused draft's place" if said.replaced else ""
-    note = None if said.definition in ONE_PASS else note
-    yield _count("verify_rounds", said.cycles, said, told, note)
+    passes = "a cycle in which ds4 drafted: a pass over its own token, and one over the rest where the first draft fits"
+    passes += "; and one over the token in a refused draft's place" if said.replaced else ""
+    yield _count("verify_rounds", said.cycles, said, told, None if said.definition in ONE_PASS else passes)
     yield _count("replay_passes", said.replays, said, "ds4 does not say how often it replayed")
     why = "a cycle makes one pass or two, and ds4 does not count them"
     yield absent("target_passes", Absence.NOT_REPORTED, why)

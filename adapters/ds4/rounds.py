@@ -2,7 +2,7 @@
 
 * one-stage MTP: ``ds4: mtp timing …`` a cycle, and ``ds4: mtp spec miss first …`` for cycles whose first draft did not
   fit (``DS4_MTP_TIMING`` and ``DS4_MTP_SPEC_LOG``; ds4.c at 8d57664);
-* DSpark: ``ds4: DSpark stats …``, running totals of the process in any order (``DS4_DSPARK_STATS``);
+* DSpark: :mod:`adapters.ds4.dspark`;
 * built-in MTP: a line a cycle for GLM (``ds4: glm mtp cycle: …``, ds4.c at 000401c; a branch: ``glm mtp utility``), a
   line at the end for Qwen (``--mtp-timing``).
 
@@ -28,7 +28,6 @@ ONE_PASS = frozenset({GLM_CYCLE, QWEN_TOTAL})
 _TIMING = re.compile(r"^ds4: mtp timing (margin-skip|decode2|micro|seq) (.*)$")
 _MISS = re.compile(r"^ds4: mtp spec miss first draft=-?\d+$")
 _FELL_BACK = re.compile(r"^ds4: mtp (?:spec micro|decode2) verifier failed")
-_DSPARK = re.compile(r"^ds4: DSpark stats (.*)$")
 _GLM = re.compile(r"^ds4: glm mtp utility: (.*)$")
 _GLM_CYCLE = re.compile(
     r"^ds4: glm mtp cycle: verify2 (\d+\.\d+) ms, head\+draft \d+\.\d+ ms, (ACCEPT|reject|EXACT_ACCEPT|exact_reject) \("
@@ -123,7 +122,7 @@ def support_cycles(lines: Iterable[Line]) -> Spoken | None:
         elif _FELL_BACK.match(line.text):
             problems.append(f"the batched verifier failed and ds4 went on one by one: {line.text}")
         elif (found := _TIMING.match(line.text)) is not None:
-            cycles.append(_support_cycle(found[1], _pairs(found[2])))
+            cycles.append(_support_cycle(found[1], pairs_of(found[2])))
     if not cycles:
         return None
     replays = sum(1 for cycle in cycles for name, _ in cycle.seconds if name in _REPLAYS)
@@ -131,7 +130,7 @@ def support_cycles(lines: Iterable[Line]) -> Spoken | None:
 
 
 def _support_cycle(path: str, pairs: dict[str, str]) -> Cycle:
-    drafted, kept = _whole(pairs, "drafted"), _whole(pairs, "verified" if path == "seq" else "committed")
+    drafted, kept = whole(pairs, "drafted"), whole(pairs, "verified" if path == "seq" else "committed")
     if not 0 <= kept <= drafted:
         raise CaptureError(f"a cycle of ds4 keeps {kept} of {drafted} drafts")
     if path == "margin-skip":
@@ -154,7 +153,7 @@ def embedded_cycles(lines: Iterable[Line], *, exact: bool = False) -> Spoken | N
     total: tuple[int, int] | None = None
     for line in lines:
         if (found := _GLM.match(line.text)) is not None:
-            cycles.append(_utility_cycle(_pairs(found[1])))
+            cycles.append(_utility_cycle(pairs_of(found[1])))
         elif (found := _GLM_CYCLE.match(line.text)) is not None:
             kept = int(found[2].endswith("ACCEPT"))
             seconds = (("verify", float(found[1]) / 1e3),)
@@ -171,69 +170,13 @@ def embedded_cycles(lines: Iterable[Line], *, exact: bool = False) -> Spoken | N
 
 
 def _utility_cycle(pairs: dict[str, str]) -> Cycle:
-    drafted, more = _whole(pairs, "width") - 1, _whole(pairs, "committed") - 1
+    drafted, more = whole(pairs, "width") - 1, whole(pairs, "committed") - 1
     if not 0 <= more <= drafted:
         raise CaptureError(f"a cycle of ds4 prints {more} tokens for {drafted} drafts")
     refused = "reject" in pairs.get("result", "").lower() or more < drafted
     # It drafts one token: what a refusing cycle prints beside its own is in the draft's place.
     kept = 0 if refused and drafted == 1 else more
     return Cycle(drafted, kept, int(refused), _times(pairs), replaced=more - kept)
-
-
-def dspark_totals(lines: Iterable[Line], *, exact: bool = False) -> Spoken | None:
-    """DSpark's totals of the whole process, which made this one answer; ``None`` where it printed none.
-
-    A pass is no cycle here where DSpark does not try to draft: near the limit (``tail_skips``), while its scheduler has
-    given up, and for the last token. Such passes print a token each and are in no total.
-
-    Source: ds4.c at 000401c, ``ds4_session_eval_speculative`` and what it calls.
-
-    Args:
-        lines: what ds4 printed.
-        exact: it samples exactly above temperature 0.
-
-    Raises:
-        CaptureError: a number is missing or contradicts another.
-    """
-    last = None
-    for line in lines:
-        last = _DSPARK.match(line.text) or last
-    if last is None:
-        return None
-    pairs = _pairs(last[1])
-    cycles, drafted, kept = (_whole(pairs, key) for key in ("cycles", "proposed", "accepted_draft"))
-    idle = sum(_whole(pairs, key, 0) for key in ("no_draft", "no_room", "invalid"))
-    if not 0 <= kept <= drafted or idle > cycles:
-        raise CaptureError(f"DSpark's totals contradict each other: {last[1][:200]}")
-    outcomes = [_whole(pairs, key, -1) for key in ("full", "partial", "miss_first")]
-    problems = []
-    if min(outcomes) >= 0 and sum(outcomes) != cycles - idle:
-        problems.append(
-            f"DSpark counts {sum(outcomes)} judged cycles by outcome and {cycles - idle} by subtraction (of {cycles} "
-            f"cycles {idle} drafted nothing)"
-        )
-    problems += [f"DSpark counts {_whole(pairs, key)} {key}" for key in ("errors",) if _whole(pairs, key, 0)]
-    lengths, kept_lengths = _histogram(pairs.get("draft_len_hist")), _histogram(pairs.get("accepted_len_hist"))
-    whole = lengths is not None and sum(lengths) == drafted and len(lengths) == cycles - idle
-    whole = whole and kept_lengths is not None and sum(kept_lengths) == kept
-    refused = outcomes[1] + outcomes[2] if min(outcomes) >= 0 else None
-    return Spoken(
-        "stderr:DSpark stats",
-        "ds4:2026-09:dspark-exact-total" if exact else "ds4:2026-09:dspark-total",
-        drafted,
-        kept,
-        refused,
-        cycles - idle,
-        idle,
-        lengths if whole else None,
-        tuple(length for length in kept_lengths or () if length) if whole else None,
-        _seconds(pairs, "propose"),
-        _seconds(pairs, "verify"),
-        _seconds(pairs, "replay"),
-        _whole(pairs, "replay_fallbacks") if "replay_fallbacks" in pairs else None,
-        problems=tuple(problems),
-        replaced=refused if exact else 0,
-    )
 
 
 def _summed(source: str, definition: str, cycles: list[Cycle], replays: int | None, problems: list[str]) -> Spoken:
@@ -263,7 +206,8 @@ def _spent(cycles: list[Cycle], names: tuple[str, ...]) -> float | None:
     return sum(told) if told else None
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs_of(text: str) -> dict[str, str]:
+    """``key=value`` of a line, in any order."""
     return dict(_PAIR.findall(text))
 
 
@@ -279,31 +223,15 @@ def _times(pairs: dict[str, str]) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def _seconds(pairs: dict[str, str], key: str) -> float | None:
-    try:
-        return float(pairs[key]) / 1e3 if key in pairs else None
-    except ValueError:
-        return None
+def whole(pairs: dict[str, str], key: str, default: int | None = None) -> int:
+    """A count of a line.
 
-
-def _whole(pairs: dict[str, str], key: str, default: int | None = None) -> int:
+    Raises:
+        CaptureError: it is none, or missing without a default.
+    """
     value = pairs.get(key)
     if value is None and default is not None:
         return default
     if value is None or not value.isdecimal():
         raise CaptureError(f"ds4 prints no whole number for {key!r}")
     return int(value)
-
-
-def _histogram(text: str | None) -> tuple[int, ...] | None:
-    """Lengths one by one from ``1:10,2:6``; ``None`` where there is none or it cannot be read."""
-    if text is None:
-        return None
-    lengths: list[int] = []
-    for part in text.split(","):
-        length, colon, count = part.partition(":")
-        if not colon or not length.isdecimal() or not count.isdecimal():
-            return None
-        if int(length):
-            lengths += [int(length)] * int(count)
-    return tuple(lengths)

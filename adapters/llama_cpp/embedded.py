@@ -36,7 +36,8 @@ import xllamacpp as x
 kinds = [n.removeprefix("COMMON_SPECULATIVE_TYPE_").lower().replace("_", "-")
          for n in dir(x.common_speculative_type) if n.startswith("COMMON_SPECULATIVE_TYPE_")]
 sys.stdout.write(json.dumps({"xllamacpp": x.__version__, "python": platform.python_version(), "build": x.BUILD_INFO,
-                             "kinds": kinds, "devices": [d["name"] for d in x.get_device_info()]}) + "\\n")
+                             "kinds": kinds, "devices": [d["name"] for d in x.get_device_info()],
+                             "memory": [d.get("memory_total") for d in x.get_device_info()]}) + "\\n")
 """
 
 
@@ -66,7 +67,9 @@ class LlamaEmbedded(LlamaBase):
         kinds, devices = answer.get("kinds"), answer.get("devices")
         known = {SPEC_CAPABILITY + str(kind) for kind in kinds} if isinstance(kinds, list) else set()
         backend = ",".join(map(str, devices)) if isinstance(devices, list) else None
-        return EngineIdentity(facts, version, backend=backend, capabilities=frozenset(known))
+        return EngineIdentity(
+            facts, version, backend=backend, capabilities=frozenset(known), gpu_limit_bytes=_gpu_limit(answer)
+        )
 
     def launch(self, cell: Cell, context: LaunchContext) -> Launch:
         """The worker's command; its settings are a file in the session's folder."""
@@ -118,6 +121,15 @@ def worker_settings(cell: Cell, port: int) -> dict[str, Any]:
 
 def _python(config: EngineConfig) -> str:
     return config.python or sys.executable
+
+
+def _gpu_limit(answer: Mapping[str, object]) -> int | None:
+    """What Metal recommends as the most to work with: the total of its device."""
+    names, sizes = answer.get("devices"), answer.get("memory")
+    if not isinstance(names, list) or not isinstance(sizes, list):
+        return None
+    found = [size for name, size in zip(names, sizes, strict=False) if str(name).startswith(("MTL", "Metal"))]
+    return next((size for size in found if isinstance(size, int) and size > 0), None)
 
 
 def _answer(text: str) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _drafter(draft: Layout, context: int, unknown: list[str], ubatch: int) -> li
     found = [MemoryPart("weights", sum(draft.tensors.values()), "tensors of the draft's file")]
     found += cache(draft, layers, context, types, unknown, ubatch)
     found += state(draft, layers, 0, unknown)
-    found.append(compute(draft, ubatch, context, flash=True))
+    found.append(compute(draft, ubatch, context, unknown, flash=True))
     return [_of_drafter("draft", part) for part in found]
 
 
@@ -99,7 +99,7 @@ def _mtp(cell: Cell, target: Layout, context: int, unknown: list[str], ubatch: i
         unknown.append("cache of the MTP module: the header does not tell its heads")
     else:
         found.append(MemoryPart("KV cache", full, f"{context} cells × {heads} layer(s), K and V {DRAFT_CACHE_TYPE}"))
-    found.append(compute(source, ubatch, context, flash=True))
+    found.append(compute(source, ubatch, context, unknown, flash=True))
     return [_of_drafter("MTP", part) for part in found]
 
 

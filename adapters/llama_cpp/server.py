@@ -49,6 +49,8 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _ENTRY = re.compile(r"^(?=-)", re.MULTILINE)
 _REMOVED = "the argument has been removed"
 _DEVICE = re.compile(r"^\s+([A-Za-z]+)\d*: ", re.MULTILINE)
+_METAL = re.compile(r"^\s+(?:MTL|Metal)\d*: .*\((\d+) MiB, \d+ MiB free\)", re.MULTILINE)
+MIB = 1024 * 1024
 
 
 class LlamaServer(LlamaBase):
@@ -87,8 +89,15 @@ class LlamaServer(LlamaBase):
         if said.exit_code != 0 or build is None:
             return EngineIdentity(unavailable=f"{binary} --version does not answer as llama.cpp does: {_last(text)}")
         facts = {key: value for key, value in (("version", version), ("build", build), ("commit", commit)) if value}
+        devices = outputs.get("devices")
         return EngineIdentity(
-            facts, version, build, commit, backend=_backend(outputs.get("devices")), capabilities=_known(outputs)
+            facts,
+            version,
+            build,
+            commit,
+            backend=_backend(devices),
+            capabilities=_known(outputs),
+            gpu_limit_bytes=_gpu_limit(devices),
         )
 
     def launch(self, cell: Cell, context: LaunchContext) -> Launch:
@@ -222,6 +231,12 @@ def _backend(said: ProbeOutput | None) -> str | None:
         return None
     names = sorted(set(_DEVICE.findall(said.stdout)))
     return ",".join(names) if names else "CPU"
+
+
+def _gpu_limit(said: ProbeOutput | None) -> int | None:
+    """What Metal recommends as the most to work with, which is what the list gives as a Mac's device memory."""
+    found = _METAL.search(said.stdout) if said is not None and said.exit_code == 0 else None
+    return int(found[1]) * MIB if found is not None and int(found[1]) else None
 
 
 def _last(text: str) -> str:

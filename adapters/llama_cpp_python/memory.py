@@ -41,8 +41,10 @@ def _need(cell: Cell) -> MemoryNeed:
     unknown: list[str] = []
     found = of_target(target, Asked(options.context, types, options.ubatch, flash=options.flash_attention), 0, unknown)
     parts = [part for part in found if part.size]
-    vocabulary = target.number("vocab_size", 0) or 0
-    if cell.method.kind is MethodKind.NGRAM:
+    vocabulary = target.vocabulary
+    if cell.method.kind is MethodKind.NGRAM and vocabulary is None:
+        unknown.append("scores of every token: the header tells no vocabulary")
+    elif cell.method.kind is MethodKind.NGRAM and vocabulary is not None:
         size = 4 * options.context * vocabulary
         basis = f"{options.context} tokens × {vocabulary} scores, f32; at most: a row is touched when its token is read"
         parts.append(MemoryPart("scores of every token", size, basis, estimate=True, speculation=True))

@@ -24,6 +24,7 @@ from adapters.mlx_lm.rounds import split_rounds
 from adapters.mlx_lm.support import claim, refuse_method, refuse_sampling
 from adapters.shared import mlx_replay
 from adapters.shared.chat_template import folder_template
+from adapters.shared.mlx_device import GPU_LIMIT_CODE
 from adapters.shared.mlx_memory import MlxMemory
 from adapters.shared.rounds import Round
 from adapters.shared.token_texts import folder_texts
@@ -63,8 +64,8 @@ PHASES = "phases"
 ISOLATED = ("-I", "-X", "utf8")
 """No user site, no ``PYTHON*`` variables, no folder of ours on the path: the engine's own environment alone."""
 PROBE_CODE = (
-    "import json, platform, mlx.core as mx, mlx_lm; "
-    "print(json.dumps({'mlx': mx.__version__, 'mlx_lm': mlx_lm.__version__, "
+    f"import json, platform, mlx.core as mx, mlx_lm\n{GPU_LIMIT_CODE}"
+    "print(json.dumps({'mlx': mx.__version__, 'mlx_lm': mlx_lm.__version__, 'gpu_limit': gpu_limit(), "
     "'python': platform.python_version(), 'device': str(mx.default_device())}))"
 )
 OFFLINE = {
@@ -128,6 +129,7 @@ class MlxLm(MlxJudging, MlxMemory):
             build=f"mlx {found.mlx}, Python {found.python}",
             backend=backend,
             capabilities=frozenset({MethodKind.NONE.value, MethodKind.DRAFT.value}),
+            gpu_limit_bytes=found.gpu_limit,
         )
 
     def supports(self, cell: Cell, identity: EngineIdentity) -> Refusal | None:  # noqa: ARG002  (the port's signature)

@@ -120,6 +120,7 @@ class Probed(_Line):
     mlx_lm: str
     python: str
     device: str
+    gpu_limit: int | None = None
 
 
 def read_done(capture: TrialCapture) -> Done:

@@ -23,6 +23,7 @@ from adapters.mlx_vlm.rounds import read_rounds
 from adapters.mlx_vlm.support import claim, refuse_method, refuse_sampling
 from adapters.shared import mlx_replay
 from adapters.shared.chat_template import folder_template
+from adapters.shared.mlx_device import GPU_LIMIT_CODE
 from adapters.shared.token_texts import folder_texts
 from orchestrator.schema.adapter import (
     Adapter,
@@ -58,8 +59,8 @@ PACKAGES = "'mlx-vlm==0.7.10' 'mlx[cpu]==0.32.4'"
 ISOLATED = ("-I", "-X", "utf8")
 """No user site, no ``PYTHON*`` variables, no folder of ours on the path: the engine's own environment alone."""
 PROBE_CODE = (
-    "import json, platform, mlx.core as mx, mlx_vlm, mlx_vlm.version as v; "
-    "print(json.dumps({'mlx': mx.__version__, 'mlx_vlm': v.__version__, "
+    f"import json, platform, mlx.core as mx, mlx_vlm, mlx_vlm.version as v\n{GPU_LIMIT_CODE}"
+    "print(json.dumps({'mlx': mx.__version__, 'mlx_vlm': v.__version__, 'gpu_limit': gpu_limit(), "
     "'python': platform.python_version(), 'device': str(mx.default_device())}))"
 )
 OFFLINE = {
@@ -127,6 +128,7 @@ class MlxVlm(VlmMemory):
             build=f"mlx {found.mlx}, Python {found.python}",
             backend=backend,
             capabilities=frozenset({MethodKind.NONE.value, MethodKind.MTP.value}),
+            gpu_limit_bytes=found.gpu_limit,
         )
 
     def supports(self, cell: Cell, identity: EngineIdentity) -> Refusal | None:  # noqa: ARG002  (the port's signature)

@@ -130,6 +130,7 @@ class Probed(_Line):
     mlx_vlm: str
     python: str
     device: str
+    gpu_limit: int | None = None
 
 
 def read_done(capture: TrialCapture) -> Done:

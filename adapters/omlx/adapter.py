@@ -54,6 +54,14 @@ OFFLINE = {
 }
 """A path that is missing must never become a download."""
 
+NO_LOOKUP = {"OMLX_MTP_CONTEXT_COPY": "0"}
+"""Prompt lookup, which later versions mix into native MTP (omlx/patches/mlx_lm_mtp/context_copy.py of jundot/omlx
+c2d7746: on unless this says 0, up to 15 tokens a draft): its drafts would be counted as the MTP module's."""
+
+GUARD = "OMLX_MEMORY_GUARD_TIER"
+"""Not the option ``--memory-guard-tier``: versions without it do not start with it (jundot/omlx 0149651), and do not
+look at this variable."""
+
 
 class Omlx(OmlxMemory):
     """The adapter; see :class:`orchestrator.schema.adapter.Adapter`."""
@@ -106,12 +114,11 @@ class Omlx(OmlxMemory):
             "--no-cache",
             "--max-concurrent-requests",
             "1",
-            "--memory-guard-tier",
-            options.memory_guard_tier,
             "--log-level",
             "info",
         )
-        env = OFFLINE if options.runtime_tuning else {**OFFLINE, "OMLX_MLX_RUNTIME_TUNING": "0"}
+        env = {**OFFLINE, GUARD: options.memory_guard_tier}
+        env |= {} if options.runtime_tuning else {"OMLX_MLX_RUNTIME_TUNING": "0"}
         return Launch(argv, env, HttpReady("/health"), files=files(cell))
 
     def ready_steps(self, cell: Cell) -> tuple[Step, ...]:  # noqa: ARG002  (every cell is asked the same)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from adapters.omlx.log import Reading, read_log
@@ -19,6 +20,7 @@ SENT = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty"
 _SENT = f"sent in the request, in {HOME}/model_settings.json besides; oMLX echoes no settings"
 _FILE = f"{HOME}/model_settings.json alone: the request has no place for it; oMLX echoes no settings"
 _LOG = "stderr.log:statistics line"
+_GUARD = re.compile(r"- Memory guard tier: (\w+)")
 
 
 def conditions(cell: Cell, capture: TrialCapture) -> tuple[Condition, ...]:
@@ -68,7 +70,17 @@ def session_conditions(cell: Cell, capture: SessionCapture) -> tuple[Condition, 
             "stderr.log: lines about drafts in no known form",
         ),
         Condition("runtime_tuning", tuning, None, Honoured.UNKNOWN, "OMLX_MLX_RUNTIME_TUNING, equal in every arm"),
+        Condition("prompt_lookup", "off", None, Honoured.UNKNOWN, "OMLX_MTP_CONTEXT_COPY=0, equal in every arm"),
+        _guard(cell, capture.stderr),
     )
+
+
+def _guard(cell: Cell, log: str) -> Condition:
+    wanted, told = engine_options(cell).memory_guard_tier, _GUARD.search(log)
+    if told is None:
+        return Condition("memory_guard_tier", wanted, None, Honoured.UNKNOWN, "stderr.log: this version tells none")
+    verdict = Honoured.HONOURED if told[1] == wanted else Honoured.CHANGED
+    return Condition("memory_guard_tier", wanted, told[1], verdict, "stderr.log")
 
 
 def _seed(cell: Cell, asked: object) -> Condition:
@@ -133,6 +145,8 @@ def _native_length(cell: Cell, log: Reading) -> Condition:
     if not log.native:
         return _compared("draft_length", asked, None)
     line = log.native[0]
+    if line.by_cycles and cell.method.n_max != 1:  # cycles are counted, not drafts
+        return _compared("draft_length", asked, None)
     longest = len(line.depth) if line.depth else 1
     verdict = Honoured.HONOURED if longest == cell.method.n_max else Honoured.CHANGED
     return Condition("draft_length", asked, f"at most {longest}", verdict, f"stderr.log:{line.form}")

@@ -56,30 +56,27 @@ def native_counts(line: NativeLine, cell: Cell, stream: Stream, *, parked: bool)
     counts = Counts()
     counts.problems += _native_problems(line, cell, stream, parked=parked)
     rounds = line.cycles - line.idle
-    counts.told(source, {"judged_tokens": line.judged, "accepted_tokens": line.accepted, "verify_rounds": rounds})
-    counts.told(source, {"rejected_tokens": line.judged - line.accepted})
-    single = len(line.depth) <= 1 if line.form == "MTP/2" else True
-    if single:
-        note = "one draft a cycle: every draft is judged"
-        counts.told(source, {"drafted_tokens": line.judged, "discarded_tokens": 0}, note)
-        if line.judged:
-            counts.told("accepted ÷ drafted", {"acceptance_rate": line.accepted / line.judged})
-            counts.told(source, {"drafted_by_position": (line.judged,), "accepted_by_position": (line.accepted,)})
+    judged, single = _judged(line, cell), _single(line, cell)
+    counts.told(source, {"accepted_tokens": line.accepted, "verify_rounds": rounds})
+    if judged is None:
+        why = "the line counts no drafts by depth, and whether a cycle had one or more of them is not told"
+        unknown = ("drafted_tokens", "judged_tokens", "rejected_tokens", "discarded_tokens", "acceptance_rate")
+        counts.missing(why, *unknown, "judged_acceptance_rate", "drafted_by_position", "accepted_by_position")
     else:
-        why = "the line counts drafts that were judged; those behind a refused one are nowhere counted"
-        counts.missing(why, "drafted_tokens", "discarded_tokens", "acceptance_rate", "drafted_by_position")
-        counts.told(source, {"accepted_by_position": tuple(a for a, _ in line.depth)})
+        counts.told(source, {"judged_tokens": judged, "rejected_tokens": judged - line.accepted})
+        _native_drafts(counts, line, judged, source, single=single)
     counts.missing("oMLX's native MTP has no such bound", "draft_capacity", reason=Absence.NOT_APPLICABLE)
     counts.missing("no such bound", "capacity_acceptance_rate", reason=Absence.NOT_APPLICABLE)
-    if line.judged:
-        counts.told("accepted ÷ judged", {"judged_acceptance_rate": line.accepted / line.judged})
+    if judged:
+        counts.told("accepted ÷ judged", {"judged_acceptance_rate": line.accepted / judged})
     if rounds:
         counts.told("accepted ÷ verify_rounds", {"mean_accepted_length": line.accepted / rounds})
     else:
         none = ("acceptance_rate", "judged_acceptance_rate", "mean_accepted_length", "tokens_per_round")
-        counts.missing("no cycle came to its end", *none, reason=Absence.NOT_APPLICABLE)
+        why = "no cycle had a draft" if line.idle else "no cycle came to its end"
+        counts.missing(why, *none, reason=Absence.NOT_APPLICABLE)
         positions = ("drafted_by_position", "accepted_by_position")
-        counts.missing("no cycle came to its end", *positions, reason=Absence.NOT_APPLICABLE)
+        counts.missing(why, *positions, reason=Absence.NOT_APPLICABLE)
     for metric, part in _TIMES.items():
         note = "by the host's clock around work that the device may do later: the parts shade into each other"
         counts.values[metric] = Told(line.seconds[part], f"{source} timing.{part}", note, f"omlx:timing.{part}")
@@ -87,20 +84,53 @@ def native_counts(line: NativeLine, cell: Cell, stream: Stream, *, parked: bool)
     return counts
 
 
+def _judged(line: NativeLine, cell: Cell) -> int | None:
+    """Drafts that were judged; ``None`` where cycles stand in their place and may have had more than one each."""
+    if not line.by_cycles:
+        return line.judged
+    rounds = line.cycles - line.idle
+    return rounds if not rounds or cell.method.n_max == 1 else None
+
+
+def _single(line: NativeLine, cell: Cell) -> bool:
+    """No cycle had more than one draft, so that every draft was judged."""
+    if line.by_cycles:
+        return line.cycles == line.idle or cell.method.n_max == 1
+    return len(line.depth) <= 1
+
+
+def _native_drafts(counts: Counts, line: NativeLine, judged: int, source: str, *, single: bool) -> None:
+    if not single:
+        why = "the line counts drafts that were judged; those behind a refused one are nowhere counted"
+        counts.missing(why, "drafted_tokens", "discarded_tokens", "acceptance_rate", "drafted_by_position")
+        counts.told(source, {"accepted_by_position": tuple(a for a, _ in line.depth)})
+        return
+    note = "one draft a cycle: every draft is judged" if judged or not line.idle else "every cycle was without drafts"
+    counts.told(source, {"drafted_tokens": judged, "discarded_tokens": 0}, note)
+    if judged:
+        counts.told("accepted ÷ drafted", {"acceptance_rate": line.accepted / judged})
+        counts.told(source, {"drafted_by_position": (judged,), "accepted_by_position": (line.accepted,)})
+
+
 def _native_rounds(counts: Counts, line: NativeLine, rounds: int, *, single: bool, parked: bool) -> None:
-    """What a cycle commits: its accepted drafts and one token more; of the last one some may be dropped."""
+    """What a cycle commits: its accepted drafts and one token more; of the last one some may be dropped.
+
+    A cycle without drafts (``d0``) is a plain pass: its one token is emitted among those of the rounds and is none.
+    """
     dropped = line.accepted + line.cycles - line.in_rounds
+    by_rounds = line.in_rounds - line.idle
     cut = int(dropped > 0)
     counts.told("accepted + cycles − emitted", {"cut_rounds": cut})
     whole_rounds = rounds - cut
-    if rounds and not line.idle and (not cut or (single and whole_rounds)):
-        kept = line.in_rounds if not cut else line.in_rounds - 1
+    if rounds and (not cut or (single and whole_rounds)):
+        kept = by_rounds if not cut else by_rounds - 1
         counts.told("emitted ÷ cycles, uncut ones", {"tokens_per_round": kept / whole_rounds})
     elif rounds:
         why = "the last cycle was cut, and how many drafts it had accepted is not told"
         counts.missing(why, "tokens_per_round")
     if line.tokens:
-        counts.told("(draft + bonus + verify) ÷ tokens", {"speculative_coverage": line.in_rounds / line.tokens})
+        what = "(draft + bonus + verify − d0) ÷ tokens" if line.idle else "(draft + bonus + verify) ÷ tokens"
+        counts.told(what, {"speculative_coverage": by_rounds / line.tokens})
     if parked:
         why = "a part of the answer was decoded without drafts, and its passes are not counted"
         counts.missing(why, "no_draft_rounds", "target_passes", "tokens_per_pass", "speculative_coverage")
@@ -120,7 +150,8 @@ def _native_rounds(counts: Counts, line: NativeLine, rounds: int, *, single: boo
 
 def _native_problems(line: NativeLine, cell: Cell, stream: Stream, *, parked: bool) -> list[str]:
     problems = []
-    if not parked and line.tokens not in _emitted(stream):
+    possible = _emitted(stream)
+    if line.tokens > max(possible) if parked else line.tokens not in possible:
         problems.append(f"{line.tokens} tokens by the statistics line, {stream.tokens} by the usage")
     if line.init + line.in_rounds != line.tokens:
         problems.append(f"the statistics line emits {line.init} + {line.in_rounds} tokens and counts {line.tokens}")
@@ -131,7 +162,10 @@ def _native_problems(line: NativeLine, cell: Cell, stream: Stream, *, parked: bo
     if line.in_rounds > line.accepted + line.cycles or line.draft > line.accepted:
         problems.append(f"{line.in_rounds} tokens from {line.cycles} cycles that accepted {line.accepted} drafts")
     sums = (sum(a for a, _ in line.depth), sum(d for _, d in line.depth))
-    if line.depth and sums != (line.accepted, line.judged):
+    with_drafts = line.cycles - line.idle
+    if line.by_cycles and (line.judged != line.cycles or line.accepted > with_drafts or (line.depth and with_drafts)):
+        problems.append(f"{line.judged} drafts judged in {line.cycles} cycles, none of them counted by depth")
+    elif not line.by_cycles and line.depth and sums != (line.accepted, line.judged):
         problems.append(
             f"by depth {sums[0]} of {sums[1]} drafts were accepted, in all {line.accepted} of {line.judged}"
         )

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 
+from adapters.shared.mlx_device import GPU_LIMIT_CODE
 from orchestrator.schema.adapter import EngineIdentity, Probe, ProbeOutput
 from orchestrator.schema.cell import EngineConfig
 
@@ -37,10 +38,11 @@ fields = re.findall(r"^    ((?:vlm_)?(?:mtp|dflash)_[a-z0-9_]+):", text("model_s
 patches = sorted(path.stem for path in (root / "patches" / "mlx_lm_mtp").glob("*.py"))
 loader = text("speculative/vlm_mtp.py")
 import mlx.core as mx
+{GPU_LIMIT_CODE}
 print(json.dumps({{
     "omlx": own.group(1) if own else None, "distribution": names[0] if names else None,
     "packages": {{name: version(name) for name in ("mlx", "mlx-lm", "mlx-vlm", "dflash-mlx")}},
-    "python": platform.python_version(), "device": str(mx.default_device()),
+    "python": platform.python_version(), "device": str(mx.default_device()), "gpu_limit": gpu_limit(),
     "settings": sorted(set(fields)), "patches": patches,
     "drafters": [name for name in {DRAFTERS!r} if '"' + name + '"' in loader],
 }}))
@@ -98,6 +100,7 @@ def identify(config: EngineConfig, outputs: Mapping[str, ProbeOutput], hint: str
         FAMILY + name for name in _words(found, "patches")
     }
     abilities |= {DRAFTER + name for name in _words(found, "drafters")} | ({DFLASH} & set(packages))
+    limit = found.get("gpu_limit")
     backend = "cpu" if "cpu" in device else "metal" if sys.platform == "darwin" else device
     return EngineIdentity(
         facts={key: value for key, value in facts.items() if value},
@@ -105,6 +108,7 @@ def identify(config: EngineConfig, outputs: Mapping[str, ProbeOutput], hint: str
         build=", ".join(f"{name} {value}" for name, value in packages.items()),
         backend=backend,
         capabilities=frozenset(abilities),
+        gpu_limit_bytes=limit if isinstance(limit, int) else None,
     )
 
 

@@ -4,7 +4,10 @@ Forms, each read by an expression of its own and to its end, so that a line with
 
 * ``MTP/1``: flyto-mlx 0.7.0 (real runs). One draft a cycle; accepted of cycles.
 * ``MTP/2``: jundot/omlx 4219ab1 and later (source, issue 3370). Chains of drafts; the second number of ``accept`` and
-  of each ``depth`` entry counts drafts that were *judged*: a cycle stops counting at its first refusal.
+  of each ``depth`` entry counts drafts that were *judged*: a cycle stops counting at its first refusal. Where no depth
+  counts any, ``accept`` has the number of cycles in that place, be they with drafts or without (``d0``).
+  ``finish=parked…`` ends a line where the adaptive drafter gave up: what follows is decoded without drafts and counted
+  nowhere. Given up at its last token, an answer has the same line once more, with the finish that is true.
 * ``VLM``: ``omlx/scheduler.py`` of both (real runs of 0.7.0). The second number is rounds × (block − 1): *capacity*.
 * ``DFlash``: ``omlx/engine/dflash.py`` (source). A rate without its counts.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _HEAD = r"MTP\[(?P<uid>[^\]]*)\] finish=(?P<finish>\S+) tokens=(?P<tokens>\d+) cycles=(?P<cycles>\d+)"
 _ACCEPT = r" accept=(?P<accepted>\d+)/(?P<judged>\d+) \((?:[\d.]+%|n/a)\)"
@@ -45,6 +48,8 @@ _FELL_BACK = re.compile(
 _SIDE = re.compile(r"re-entry probe|DFlash generation aborted|DFlash generate cancelled")
 _MESSAGE = re.compile(r"^[\d-]+ [\d:,]+ - \S+ - [A-Z]+ - (?:\[[^\]]*\] - )?")
 _DEPTH_ENTRY = re.compile(r"d(\d+)=(\d+)/(\d+)")
+_PARKED = "parked"
+"""``parked-at-depth-0``, in some versions ``parked`` alone."""
 
 COMPLETED = r"- Completion: .*\d+ tokens in "
 """The line that ends a request in the log; the statistics come before it."""
@@ -66,6 +71,16 @@ class NativeLine:
     draft: int
     in_rounds: int
     seconds: Mapping[str, float]
+
+    @property
+    def parked(self) -> bool:
+        """The drafter gave up before the answer was whole."""
+        return self.finish.startswith(_PARKED)
+
+    @property
+    def by_cycles(self) -> bool:
+        """``judged`` is the number of cycles in the place of a count that is not there."""
+        return self.form == "MTP/2" and not sum(judged for _, judged in self.depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +135,8 @@ def read_log(text: str) -> Reading:
     for line in text.split("\n")[:-1]:
         whole = whole or _COMPLETION.search(line) is not None
         if (found := read_native(line)) is not None:
+            if native and native[-1].parked and replace(native[-1], finish=found.finish) == found:
+                native.pop()
             native.append(found)
         elif (match := _VLM.search(line)) is not None:
             counts = {name: int(match[name]) for name in ("rounds", "accepted", "capacity", "emitted", "block")}
@@ -132,6 +149,7 @@ def read_log(text: str) -> Reading:
             fell_back.append(message(line))
         elif _MARK.search(line) and not _SIDE.search(line):
             unread.append(message(line))
+    fell_back += [f"MTP finish={one.finish} after {one.tokens} tokens" for one in native if one.parked]
     return Reading(whole, tuple(native), tuple(vlm), tuple(dflash), tuple(unread), tuple(fell_back), started)
 
 

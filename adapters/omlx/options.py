@@ -30,7 +30,7 @@ class OmlxOptions(_Strict):
 
     context: int = Field(32768, ge=1, description="Longest prompt in tokens (max_context_window).")
     memory_guard_tier: Literal["safe", "balanced", "aggressive"] = Field(
-        "balanced", description="How much memory oMLX leaves to others (--memory-guard-tier)."
+        "balanced", description="How much memory oMLX leaves to others (OMLX_MEMORY_GUARD_TIER; not in every version)."
     )
     runtime_tuning: bool = Field(
         True, description="Let oMLX set its own MLX_* variables; false: OMLX_MLX_RUNTIME_TUNING=0."

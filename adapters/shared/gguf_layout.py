@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from orchestrator.schema.shards import shards
+
 MAGIC = b"GGUF"
+TOKENS = "tokenizer.ggml.tokens"
 ALIGNMENT_KEY = "general.alignment"
 DEFAULT_ALIGNMENT = 32
 _SCALARS: Mapping[int, str] = {
@@ -31,7 +33,6 @@ _KEPT = 4096
 """Arrays up to this length are kept (one entry a layer); longer ones are vocabularies."""
 _MOST = 1_000_000
 _LONGEST = 64 * 1024 * 1024
-_SPLIT = re.compile(r"^(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
 
 Scalar = str | int | float | bool
 
@@ -48,11 +49,18 @@ class Layout:
         scalars: header entries by key.
         arrays: numeric header arrays of at most 4096 entries.
         tensors: bytes by tensor name, padding to the alignment included.
+        lengths: entries of each header array, kept or not.
     """
 
     scalars: Mapping[str, Scalar]
     arrays: Mapping[str, tuple[int | float | bool, ...]]
     tensors: Mapping[str, int]
+    lengths: Mapping[str, int]
+
+    @property
+    def vocabulary(self) -> int | None:
+        """Tokens, and so logits a position: many published headers say it by their list of tokens alone."""
+        return self.number("vocab_size") or self.lengths.get(TOKENS)
 
     @property
     def architecture(self) -> str:
@@ -90,19 +98,12 @@ def read_layout(path: str) -> Layout:
         LayoutError: a file is missing, no GGUF, or ends inside its header.
     """
     try:
-        parts = [_read(str(part), part.stat().st_size, part.stat().st_mtime_ns) for part in _files(Path(path))]
+        files = [Path(part) for part in shards(path)]
+        parts = [_read(str(part), part.stat().st_size, part.stat().st_mtime_ns) for part in files]
     except (OSError, struct.error, ValueError) as err:
         raise LayoutError(f"{path}: the layout cannot be read ({err})") from err
     tensors = {name: size for part in parts for name, size in part.tensors.items()}
-    return Layout(parts[0].scalars, parts[0].arrays, tensors)
-
-
-def _files(path: Path) -> list[Path]:
-    split = _SPLIT.match(path.name)
-    if split is None:
-        return [path]
-    count = int(split["count"])
-    return [path.with_name(f"{split['stem']}-{number:05d}-of-{count:05d}.gguf") for number in range(1, count + 1)]
+    return Layout(parts[0].scalars, parts[0].arrays, tensors, parts[0].lengths)
 
 
 @lru_cache(maxsize=64)
@@ -115,11 +116,12 @@ def _read(path: str, size: int, mtime_ns: int) -> Layout:  # noqa: ARG001  (the 
             raise ValueError(f"version {version} with {entries} entries and {count} tensors")
         scalars: dict[str, Scalar] = {}
         arrays: dict[str, tuple[int | float | bool, ...]] = {}
+        lengths: dict[str, int] = {}
         for _ in range(entries):
             key = _string(file)
             (kind,) = struct.unpack("<I", _take(file, 4))
             if kind == _ARRAY:
-                found = _array(file)
+                lengths[key], found = _array(file)
                 if found is not None:
                     arrays[key] = found
             elif kind == _STRING:
@@ -131,7 +133,7 @@ def _read(path: str, size: int, mtime_ns: int) -> Layout:  # noqa: ARG001  (the 
         if not isinstance(alignment, int) or alignment < 1:
             raise ValueError(f"an alignment of {alignment}")
         begin = -(-file.tell() // alignment) * alignment
-    return Layout(scalars, arrays, _sizes(offsets, size - begin))
+    return Layout(scalars, arrays, _sizes(offsets, size - begin), lengths)
 
 
 def _sizes(offsets: Mapping[str, int], data: int) -> dict[str, int]:
@@ -154,17 +156,18 @@ def _tensor(file: BinaryIO) -> tuple[str, int]:
     return name, int(offset)
 
 
-def _array(file: BinaryIO) -> tuple[int | float | bool, ...] | None:
+def _array(file: BinaryIO) -> tuple[int, tuple[int | float | bool, ...] | None]:
+    """How many entries, and the entries of a numeric one that is short enough to keep."""
     kind, count = struct.unpack("<IQ", _take(file, 12))
     if kind == _STRING:
         for _ in range(count):
             _string(file)
-        return None
+        return int(count), None
     layout = _SCALARS.get(kind)
     if layout is None:
         raise ValueError(f"an array of type {kind}")
     data = _take(file, count * struct.calcsize(layout))
-    return struct.unpack(f"<{count}{layout[1]}", data) if count <= _KEPT else None
+    return int(count), struct.unpack(f"<{count}{layout[1]}", data) if count <= _KEPT else None
 
 
 def _number(file: BinaryIO, kind: int) -> Scalar:

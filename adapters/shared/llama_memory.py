@@ -56,7 +56,7 @@ def of_target(target: Layout, asked: Asked, copies: int, unknown: list[str]) -> 
     parts = [MemoryPart("weights", sum(target.tensors.values()) - inside, "tensors of the target's file")]
     parts += cache(target, layers, context, asked.types, unknown, asked.ubatch)
     parts += state(target, layers, copies, unknown)
-    parts.append(compute(target, asked.ubatch, context, flash=asked.flash))
+    parts.append(compute(target, asked.ubatch, context, unknown, flash=asked.flash))
     return parts
 
 
@@ -156,9 +156,12 @@ def state(model: Layout, layers: int, copies: int, unknown: list[str]) -> list[M
     return found
 
 
-def compute(model: Layout, ubatch: int, context: int, *, flash: bool) -> MemoryPart:
+def compute(model: Layout, ubatch: int, context: int, unknown: list[str], *, flash: bool) -> MemoryPart:
     """A guess by rule: the logits and the activations of one physical batch; scores too without flash attention."""
-    vocabulary = model.number("vocab_size", 0) or 0
+    vocabulary = model.vocabulary
+    if vocabulary is None:
+        unknown.append("logits among the compute buffers: the header tells no vocabulary")
+        vocabulary = 0
     width = model.number("embedding_length", 0) or 0
     wide = max(model.per_layer("feed_forward_length", 1) or (0,))
     floats = ubatch * (vocabulary + 2 * wide + 4 * width)

@@ -222,7 +222,7 @@ def _release(version: str | None) -> tuple[int, ...]:
 
 
 def _commit(outputs: Mapping[str, ProbeOutput]) -> str | None:
-    """The checkout's commit, marked where tracked files differ from it; ``None`` outside of a checkout of Slipstream."""
+    """The checkout's commit, marked where tracked files differ; ``None`` outside of a checkout of Slipstream."""
     text = _answer(outputs, "commit")
     if _answer(outputs, "checkout") is None or text is None or not _COMMIT.match(text):
         return None

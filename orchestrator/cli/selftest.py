@@ -63,6 +63,8 @@ def _settings(matrix: Path) -> tuple[CheckSettings, str]:
 
 
 def _word(one: Result) -> str:
+    if one.broke:
+        return "BROKE OFF"
     if one.is_control:
         return "clean" if one.good else "NOT CLEAN"
     if one.caught_by:
@@ -72,4 +74,5 @@ def _word(one: Result) -> str:
 
 def _by(one: Result) -> str:
     pairs = zip(one.caught_by, one.said, strict=True)
-    return "; ".join(f"{gate.value.partition(':')[0]}: {said}" for gate, said in pairs)
+    told = [f"{gate.value.partition(':')[0]}: {said}" for gate, said in pairs]
+    return "; ".join([*told, f"no gate: {one.broke}"] if one.broke else told)

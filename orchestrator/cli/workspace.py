@@ -18,14 +18,14 @@ from orchestrator.matrix.expand import default_resolver, expand
 from orchestrator.matrix.load import load_matrix
 from orchestrator.matrix.select import select
 from orchestrator.runner.execute import Job
-from orchestrator.runner.survey import Survey, survey_cells, survey_engines
+from orchestrator.runner.survey import EngineFinding, Survey, survey_cells, survey_engines
 from orchestrator.schema.errors import StoreError
 from orchestrator.schema.record import SCHEMA_VERSION, RunHeader
 from orchestrator.store.directory import RunDirectory, new_run_name
 from orchestrator.workloads.load import known_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from orchestrator.matrix.types import Expansion, Matrix
@@ -105,18 +105,23 @@ def open_workspace(matrix_path: Path, reports: Path) -> Workspace:
     used = {cell.engine.name: cell.engine for cell in expansion.cells}
     configs = [used.get(name, config) for name, config in matrix.engines.items()]
     engines = survey_engines(configs, adapters, scratch)
-    room = _room(matrix)
+    room = _room(matrix, engines)
     fates = survey_cells(expansion.cells, engines, adapters, matrix.run, scratch, room)
     host = {"budget": room.plain() if room is not None else None, "largest_others": largest_others()}
     return Workspace(matrix, expansion, Survey(engines, fates, host), reports)
 
 
-def _room(matrix: Matrix) -> Budget | None:
-    """The machine's memory now; ``None`` where the system does not tell, and then no cell is judged by it."""
+def _room(matrix: Matrix, engines: Mapping[str, EngineFinding]) -> Budget | None:
+    """The machine's memory now; ``None`` where the system does not tell, and then no cell is judged by it.
+
+    What any engine is told of the GPU's limit holds for all of them: they share that GPU.
+    """
+    told = {name: found.identity.gpu_limit_bytes for name, found in engines.items()}
     try:
-        return budget([item.bytes for item in matrix.host.reserve])
+        room = budget([item.bytes for item in matrix.host.reserve])
     except UnavailableError:
         return None
+    return room.told({name: limit for name, limit in told.items() if limit is not None})
 
 
 def newest_run(reports: Path, matrix_name: str | None = None) -> Path | None:

@@ -6,7 +6,7 @@ it, and the negative control only for a cell that none of the looks rejected, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,11 @@ from orchestrator.exactness.distribution import (
     distribution_check,
     smallest_holm_p,
 )
+from orchestrator.exactness.draft_directed import ALPHA as DIRECTED_ALPHA
 from orchestrator.exactness.draft_directed import NONE_HELD, draft_directed, unavailable
+from orchestrator.exactness.experiments import Experiment, over_experiments
 from orchestrator.exactness.looks import BATCH, look_sizes, spending
-from orchestrator.exactness.prefix_tree import Tokens, tree_test
+from orchestrator.exactness.prefix_tree import Tokens, TreeTest, tree_test
 from orchestrator.schema.adapter import Claim, Rule
 from orchestrator.schema.judged import unflattened
 from orchestrator.schema.record import CheckArm
@@ -67,13 +69,23 @@ class Outcome:
 
 
 def judge_check(state: CheckState, claim: Claim | None, *, alpha: float = ALPHA) -> Outcome:
-    """The outcome of a check by its records.
+    """The outcome of a check by its records, over all experiments that were made of it.
 
     Args:
-        state: its generations so far.
+        state: its generations so far, with the experiments before.
         claim: the cell's; seed-coupled equality is looked at under sample match alone.
         alpha: of each comparison.
     """
+    found = _alone(state, claim, alpha)
+    if not state.before:
+        return found
+    states = (*state.before, state)
+    outcomes = (*(_alone(one, claim, alpha) for one in state.before), found)
+    return replace(found, results=(over_experiments(_experiments(states, outcomes, alpha), alpha), *found.results[1:]))
+
+
+def _alone(state: CheckState, claim: Claim | None, alpha: float) -> Outcome:
+    """The newest experiment by itself."""
     plan = state.plan
     if plan is None or not plan.contexts:
         words = "not tested: its contexts are not chosen yet"
@@ -83,8 +95,26 @@ def judge_check(state: CheckState, claim: Claim | None, *, alpha: float = ALPHA)
         return Outcome(None, (CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words),))
     arms = {arm: {name: _tokens(state, arm, name) for name in plan.contexts} for arm in CheckArm}
     preset = replace(PRESETS[plan.preset], per_arm=plan.per_arm, contexts=len(plan.contexts))
-    found = _outcome(state, arms, preset, alpha, coupled=claim is not None and claim.rule is Rule.SAMPLE_MATCH)
-    return replace(found, results=tuple(_annotated(one, state) for one in found.results))
+    return _outcome(state, arms, preset, alpha, coupled=claim is not None and claim.rule is Rule.SAMPLE_MATCH)
+
+
+def _experiments(states: Sequence[CheckState], outcomes: Sequence[Outcome], alpha: float) -> list[Experiment]:
+    decided = max(1, sum(one.need is None and one.results[0].verdict is not Verdict.NOT_TESTED for one in outcomes))
+    found = []
+    for number, (state, one) in enumerate(zip(states, outcomes, strict=True), start=1):
+        beside = next((each.check for each in one.results[1:] if each.verdict is Verdict.FAIL), "")
+        stands = _rejects(state, one, alpha / decided) or (
+            bool(beside) and _directed(state, DIRECTED_ALPHA / decided).verdict is Verdict.FAIL
+        )
+        p = one.looks[-1][1] if one.looks else None
+        found.append(Experiment(number, one.results[0], beside, p, stands))
+    return found
+
+
+def _rejects(state: CheckState, one: Outcome, alpha: float) -> bool:
+    """Whether one of the looks made rejects at this total level too."""
+    levels = spending(look_sizes(state.plan.per_arm), alpha) if state.plan is not None else ()
+    return any(p is not None and p < level for (_, p, _), level in zip(one.looks, levels, strict=False))
 
 
 Arms = Mapping[CheckArm, Mapping[str, tuple[Tokens, ...]]]
@@ -97,9 +127,10 @@ def _outcome(state: CheckState, arms: Arms, preset: Preset, alpha: float, *, cou
             return _open(state, Need(arm, whole))
     skip = _skip(state)
     contexts = _contexts(arms, whole)
-    again = smallest_holm_p([tree_test(one.off_again, one.off, skip=skip, depth=DEPTH) for one in contexts])
-    if again is None or again < alpha:
-        return _decided(contexts, skip, alpha, alpha, (), ())
+    again = tuple(tree_test(one.off_again, one.off, skip=skip, depth=DEPTH) for one in contexts)
+    p_again = smallest_holm_p(again)
+    if p_again is None or p_again < alpha:
+        return _decided(contexts, again, skip, (alpha, alpha), (), ())
     sizes = look_sizes(whole)
     levels = spending(sizes, alpha)
     looks: list[tuple[int, float | None, float]] = []
@@ -110,27 +141,26 @@ def _outcome(state: CheckState, arms: Arms, preset: Preset, alpha: float, *, cou
         p = smallest_holm_p([tree_test(one.on, one.off, skip=skip, depth=DEPTH) for one in cut])
         looks.append((size, p, level))
         if p is not None and p < level:
-            with_again = [replace(a, off_again=b.off_again) for a, b in zip(cut, contexts, strict=True)]
-            return _decided(with_again, skip, alpha, level, tuple(looks), _extra(state, arms, coupled=False))
-    if not _drafted(state):
-        words = "nothing was drafted in these generations, and then any acceptance rule gives the baseline's text"
+            return _decided(cut, again, skip, (alpha, level), tuple(looks), _extra(state, arms, coupled=False))
+    if words := _undrafted(state):
         return Outcome(None, (CheckResult(DISTRIBUTION, Verdict.UNDERPOWERED, words),), tuple(looks))
     if coupled and _least(arms[CheckArm.COUPLED]) < min(COUPLED, whole):
         return _open(state, Need(CheckArm.COUPLED, min(COUPLED, whole)), tuple(looks))
     if _least(arms[CheckArm.CONTROL]) < whole:
         return _open(state, Need(CheckArm.CONTROL, whole), tuple(looks))
-    return _decided(contexts, skip, alpha, levels[-1], tuple(looks), _extra(state, arms, coupled=coupled))
+    return _decided(contexts, again, skip, (alpha, levels[-1]), tuple(looks), _extra(state, arms, coupled=coupled))
 
 
 def _decided(
     contexts: list[ContextSamples],
+    again: tuple[TreeTest, ...],
     skip: int,
-    alpha: float,
-    level: float,
+    levels: tuple[float, float],
     looks: tuple[tuple[int, float | None, float], ...],
     extra: tuple[CheckResult, ...],
 ) -> Outcome:
-    detail = distribution_check(contexts, skip=skip, depth=DEPTH, alpha=alpha, alpha_on=level)
+    alpha, level = levels
+    detail = distribution_check(contexts, skip=skip, depth=DEPTH, alpha=alpha, alpha_on=level, off_again=again)
     return Outcome(None, (detail.check, *extra), looks, detail)
 
 
@@ -149,25 +179,17 @@ def _extra(state: CheckState, arms: Arms, *, coupled: bool) -> tuple[CheckResult
     return (directed, seed_coupled(pairs))
 
 
-def _directed(state: CheckState) -> CheckResult:
+def _directed(state: CheckState, alpha: float = DIRECTED_ALPHA) -> CheckResult:
     """The draft-directed z over every generation of ``on`` that tells its judged places."""
     batches = [one for found in state.arms.get(CheckArm.ON, {}).values() for one in found]
     told = [generation for one in batches for generation in one.judged]
     if not told:
         return unavailable(next((one.unjudged for one in batches if one.unjudged), NONE_HELD))
-    found = draft_directed([place for generation in told for place in unflattened(generation)])
+    found = draft_directed([place for generation in told for place in unflattened(generation)], alpha=alpha)
     made = sum(len(one.tokens) for one in batches)
     if len(told) == made:
         return found
     return replace(found, evidence=f"{found.evidence}; {len(told)} of {made} generations tell them")
-
-
-def _annotated(one: CheckResult, state: CheckState) -> CheckResult:
-    """The result with how often the experiment was made before, since repeating until it passes proves nothing."""
-    if one.check != DISTRIBUTION or not state.earlier or one.verdict is Verdict.NOT_TESTED:
-        return one
-    words = f"{one.evidence}; experiment {len(state.earlier) + 1}, earlier ones are in the journal"
-    return replace(one, evidence=words)
 
 
 def _contexts(arms: Arms, size: int) -> list[ContextSamples]:
@@ -190,7 +212,11 @@ def _skip(state: CheckState) -> int:
     return 0 if any(one.first_burst > 1 for found in batches for one in found) else 1
 
 
-def _drafted(state: CheckState) -> bool:
-    """Whether draft tokens were judged, or may have been where the engine does not tell."""
-    found = [one for batches in state.arms.get(CheckArm.ON, {}).values() for one in batches]
-    return any(one.in_bursts or one.drafted is None or one.drafted > 0 for one in found)
+def _undrafted(state: CheckState) -> str:
+    """Why nothing was tested; empty where a count, tokens that came together or judged places show that drafts were."""
+    batches = [one for found in state.arms.get(CheckArm.ON, {}).values() for one in found]
+    if any(one.in_bursts or one.drafted or any(one.judged) for one in batches):
+        return ""
+    if all(one.drafted is None for one in batches):
+        return "nothing shows that anything was drafted in these generations: the engine does not tell"
+    return "nothing was drafted in these generations, and then any acceptance rule gives the baseline's text"

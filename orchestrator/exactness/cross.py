@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.exactness.neartie import ASSUMED_JITTER_NAT
-from orchestrator.exactness.replays import gap_of, worst_rank
+from orchestrator.exactness.replays import Answer, gap_of, worst_rank
 from orchestrator.exactness.scoring import CROSS_SCORING, ScoredToken, cross_scoring
 from orchestrator.schema.result import CheckResult, Verdict
 
@@ -18,26 +19,32 @@ if TYPE_CHECKING:
     from orchestrator.store.states import CellState
 
 
-ALPHA = 1e-4
-"""Of the surprisal test, two-sided: a run asks for many cells, and a failure is called a contradiction."""
+ALPHA = 1e-3
+"""Of the surprisal test, both sides together, by a bound: simulated exact samplers fail in less than 1 of 10,000."""
 BORDER = 0.005
 """Share of tokens that may lie outside a truncated distribution: at its border rounding decides."""
 
 
-def cross_scored(state: CellState, found: Replayed, outputs: dict[str, frozenset[tuple[int, ...]]]) -> CheckResult:
+def cross_scored(state: CellState, found: Replayed, answers: Mapping[str, Sequence[Answer]]) -> CheckResult:
     """Whether the baseline finds the cell's texts as likely as its own.
 
     Args:
         state: the speculative cell.
         found: the replays of its attempt.
-        outputs: by cell id, the token ids of its measured answers: a text that both arms gave is scored once, and
-            counts for both.
+        answers: by cell id, the answers that count (:func:`orchestrator.exactness.replays.scored_answers`): a text
+            that was given more than once, or by both arms, is scored once and counts as often as it was given.
     """
     greedy = state.settings["sampling"]["temperature"] == 0
-    own = _tokens(found.scored, outputs.get(state.baseline or "", frozenset()), greedy=greedy)
-    theirs = _tokens(found.scored, outputs.get(state.id, frozenset()), greedy=greedy)
+    texts = [Counter(answers.get(cell, ())) for cell in (state.baseline or "", state.id)]
+    own, theirs = (_tokens(found.scored, one, greedy=greedy) for one in texts)
     if own is None or theirs is None:
         words = "not tested: the engine tells too small a part of the distribution"
+        return CheckResult(CROSS_SCORING, Verdict.NOT_TESTED, words)
+    known = {(one.prompt_id, one.ids) for one in found.scored}
+    missing = sum(count for one in texts for answer, count in one.items() if answer not in known)
+    if missing and own and theirs and not greedy:
+        why = f": {found.failures[0]}" if found.failures else ""
+        words = f"not tested: {missing} of {sum(one.total() for one in texts)} answers are not scored{why}"
         return CheckResult(CROSS_SCORING, Verdict.NOT_TESTED, words)
     if not own or not theirs:
         why = f": {found.failures[0]}" if found.failures else ""
@@ -72,14 +79,12 @@ def _truncates(sampling: Mapping[str, Any]) -> bool:
     return bool(sampling["top_k"] or sampling["top_p"] < 1 or sampling["min_p"])
 
 
-def _tokens(
-    records: tuple[ReplayRecord, ...], texts: frozenset[tuple[int, ...]], *, greedy: bool
-) -> list[ScoredToken] | None:
-    """The scored tokens of these texts; ``None`` where a whole distribution was needed and not told."""
+def _tokens(records: tuple[ReplayRecord, ...], texts: Counter[Answer], *, greedy: bool) -> list[ScoredToken] | None:
+    """The scored tokens of these texts, as often as each was given; ``None`` where a distribution was not told."""
     tokens: list[ScoredToken] = []
-    for record in records:
-        if any(record.ids == text[: len(record.ids)] for text in texts):
-            for ranked in record.ranked:
+    for answer, ranks in {(one.prompt_id, one.ids): one.ranked for one in records}.items():
+        for _ in range(texts[answer]):
+            for ranked in ranks:
                 if not greedy and (ranked.entropy is None or ranked.variance is None):
                     return None
                 tokens.append(_token(ranked, greedy=greedy))
@@ -91,4 +96,5 @@ def _token(ranked: Ranked, *, greedy: bool) -> ScoredToken:
     if greedy:
         # Greedy tokens are not drawn, so their surprisal has no spread to be compared with.
         return ScoredToken(min(logprob, 0.0), worst_rank(ranked), 0.0, 0.0, gap_of(ranked))
-    return ScoredToken(logprob, worst_rank(ranked), ranked.entropy or 0.0, ranked.variance or 0.0)
+    top = tuple(value for _, value in ranked.top)
+    return ScoredToken(logprob, worst_rank(ranked), ranked.entropy or 0.0, ranked.variance or 0.0, top=top)

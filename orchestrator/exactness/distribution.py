@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.exactness.checks import DISTRIBUTION
-from orchestrator.exactness.prefix_tree import DEPTH, Tokens, TreeTest, tree_test
+from orchestrator.exactness.prefix_tree import DEPTH, MIN_PER_ARM, Tokens, TreeTest, tree_test
 from orchestrator.schema.result import CheckResult, Verdict
 
 ALPHA = 0.01
@@ -55,7 +55,11 @@ class ContextSamples:
 
 @dataclass(frozen=True, slots=True)
 class DistributionResult:
-    """The verdict with the tests behind it, one per context: on, off again and the control, each against off."""
+    """The verdict with the tests behind it, one per context: on, off again and the control, each against off.
+
+    ``detectable`` is the total variation that a pass would have seen with 90 % power, after each prefix that has a
+    test of its own; ``None`` where there is none.
+    """
 
     check: CheckResult
     on: tuple[TreeTest, ...]
@@ -71,6 +75,7 @@ def distribution_check(
     depth: int = DEPTH,
     alpha: float = ALPHA,
     alpha_on: float | None = None,
+    off_again: Sequence[TreeTest] | None = None,
 ) -> DistributionResult:
     """The prefix-tree test of on against off over all contexts, Holm within each comparison.
 
@@ -80,10 +85,14 @@ def distribution_check(
         depth: tokens compared after them.
         alpha: of each of the three comparisons.
         alpha_on: of on against off alone, where earlier looks have spent a part of ``alpha``.
+        off_again: those tests where they are made already: judged once on whole arms, they are not made anew on the
+            part of ``off`` that an early look compares.
     """
     own = alpha if alpha_on is None else alpha_on
     on = tuple(tree_test(one.on, one.off, skip=skip, depth=depth) for one in contexts)
-    again = tuple(tree_test(one.off_again, one.off, skip=skip, depth=depth) for one in contexts)
+    if off_again is None:
+        off_again = [tree_test(one.off_again, one.off, skip=skip, depth=depth) for one in contexts]
+    again = tuple(off_again)
     control = tuple(tree_test(one.control, one.off, skip=skip, depth=depth) for one in contexts)
     # Holm may ask the first context for alpha ÷ contexts: the power stated is what is left then.
     seen = [one.detectable(own / len(on)) for one in on if one.df]
@@ -111,15 +120,29 @@ def _judge(
     size = f"{fewest} generations per arm, {len(on)} contexts, {nodes} nodes"
     if p_again is not None and p_again < alpha:
         return Verdict.UNDERPOWERED, f"the baseline differs from itself (p {p_again:.2g}): seeds or state leak"
-    if p_on is None or p_again is None or detectable is None:
+    if p_on is None or p_again is None:
         return Verdict.UNDERPOWERED, "too few generations share a prefix in both arms: nothing was compared"
     if p_on < alpha_on:
-        return Verdict.FAIL, f"next-token distributions differ (p {p_on:.2g}, Holm over contexts; {size})"
+        words = f"next-token distributions differ (p {p_on:.2g}, Holm over contexts; {size})"
+        return Verdict.FAIL, f"{words}; an exact engine fails at most {100 * alpha:g} % of such checks"
+    if detectable is None:
+        words = f"no prefix is shared by {MIN_PER_ARM} generations of either arm: no power can be stated ({size})"
+        return Verdict.UNDERPOWERED, words
     if p_control is None:
         return Verdict.UNDERPOWERED, f"the negative control shares too few prefixes with the baseline ({size})"
     if p_control >= alpha:
         return Verdict.UNDERPOWERED, f"a lower temperature was not noticed either (p {p_control:.2g}; {size})"
     return Verdict.PASS, (
-        f"no difference (p {p_on:.2g}; {size}); a total variation of {detectable:.2f} at every compared place would "
-        f"have been seen with 90 % power, and the negative control was (p {p_control:.2g})"
+        f"no difference (p {p_on:.2g}; {size}); a total variation of {detectable:.2f} after every prefix that "
+        f"{MIN_PER_ARM} generations of either arm share would have been seen with 90 % power ({_reach(on)}), and the "
+        f"negative control was (p {p_control:.2g})"
     )
+
+
+def _reach(on: Sequence[TreeTest]) -> str:
+    """What share of the compared tokens the stated power is about."""
+    own, compared = sum(one.own for one in on), sum(one.compared for one in on)
+    if own == compared:
+        return "all of the compared tokens follow such prefixes"
+    rare = f"{100 * (1 - own / compared):.0f} %"
+    return f"{rare} of the compared tokens follow rarer ones, where only a shift common to them shows"

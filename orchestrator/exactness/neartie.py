@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -92,7 +93,7 @@ class Adjudication:
 
 
 def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: float | None = None) -> Adjudication:
-    """Whether a divergence is a near-tie: the two tokens are the baseline's top two, and within the jitter.
+    """Whether a divergence is a near-tie: both tokens are within the jitter of the baseline's best, whatever rank.
 
     Args:
         divergence: where on and off part.
@@ -100,7 +101,8 @@ def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: fl
         jitter_nat: the limit from the engine's measured single-vs-batched difference (:func:`jitter_limit`);
             ``None`` where it was not measured, and then 0.1 nat is assumed and said so.
 
-    Either order of the two counts: batching may have flipped the replay as well, and the gap is what bounds it.
+    Neither order nor rank counts: of three tokens that are almost equally likely rounding may choose any, and batching
+    may have flipped the replay as well. The distance to the best is what bounds it (docs/decisions/0014-near-ties.md).
     An output that merely ends earlier names no token at the place where they part, so it stays open.
     """
     index = divergence.index
@@ -110,19 +112,19 @@ def adjudicate(divergence: Divergence, replays: Sequence[Replay], jitter_nat: fl
     replay = _find(divergence, replays)
     if replay is None:
         return Adjudication(divergence, Tie.OPEN, f"{where}: no replay on the baseline")
-    (best, best_log), (second, second_log) = replay.top[0], replay.top[1]
-    gap = best_log - second_log
+    best, below = replay.top[0][0], {token: replay.top[0][1] - value for token, value in replay.top}
     limit = ASSUMED_JITTER_NAT if jitter_nat is None else jitter_nat
     basis = "assumed" if jitter_nat is None else "measured"
     mine, theirs = divergence.cell_ids[index], divergence.baseline_ids[index]
-    if theirs != best and (theirs != second or gap > limit):
+    gap = below.get(mine) if mine != best else below.get(theirs)
+    if theirs != best and below.get(theirs, math.inf) > limit:
         # The replay does not even give the baseline's own token: it ranked something else, or batching moves far.
         words = f"{where}: the replay does not reproduce the baseline's own token"
         return Adjudication(divergence, Tie.OPEN, words, gap, limit)
-    if mine not in (best, second):
-        words = f"{where}: not among the baseline's top two tokens"
-        return Adjudication(divergence, Tie.DIVERGENT, words, gap, limit)
-    words = f"{where}: top two {gap:.3f} nat apart, {basis} jitter {limit:g} nat"
+    if gap is None:
+        words = f"{where}: not among the {len(replay.top)} tokens that the baseline told"
+        return Adjudication(divergence, Tie.DIVERGENT, words, None, limit)
+    words = f"{where}: {gap:.3f} nat below the baseline's best token, {basis} jitter {limit:g} nat"
     return Adjudication(divergence, Tie.NEAR_TIE if gap <= limit else Tie.DIVERGENT, words, gap, limit)
 
 

@@ -33,6 +33,7 @@ class TreeTest:
         nodes: how many were compared; ``depth`` counts the tokens that the deepest of them lies behind the first.
         per_arm: sequences in the smaller arm.
         compared: next tokens compared per arm, over all nodes.
+        own: those of them at prefixes with a test of their own; the others lie behind rare prefixes.
     """
 
     p: float | None
@@ -42,10 +43,15 @@ class TreeTest:
     depth: int
     per_arm: int
     compared: int
+    own: int
 
     def detectable(self, alpha: float, power: float = 0.9) -> float | None:
-        """The total variation that this test finds with ``power`` when every node differs by as much."""
-        return detectable_tv(self.compared, self.df + 1, alpha, power)
+        """The total variation that this test finds with ``power`` when every node of its own differs by as much.
+
+        Nothing is counted on behind rare prefixes, whose differences cancel where their directions differ; the degrees
+        of freedom that they take from the sum are counted. ``None`` where no prefix has a node of its own.
+        """
+        return detectable_tv(self.own, self.df + 1, alpha, power)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,8 @@ def tree_test(
     A prefix reached ``min_per_arm`` times by both arms is a node with a χ² test of its own. The rarer prefixes of
     one depth make one node more, stratified by prefix (generalised Cochran-Mantel-Haenszel): where answers branch
     widely most of the evidence lies there. Strata keep the level: pooled without them, chance differences in how
-    often a prefix came up would count at its parent and again below it.
+    often a prefix came up would count at its parent and again below it. Differences in opposite directions cancel
+    in it, so that it may reject and is no part of the power that a pass claims.
 
     Args:
         left: one sequence per generation, each with its own seed.
@@ -88,12 +95,14 @@ def tree_test(
     """
     level: dict[Tokens, Arms] = {(): (tuple(left), tuple(right))}
     results: list[tuple[int, int, float, int]] = []
+    own: list[int] = []
     for place in range(skip + depth):
         rare: list[tuple[Counter[int], Counter[int]]] = []
         for mine, theirs in level.values() if place >= skip else ():
             counts = _next(mine, place), _next(theirs, place)
             if min(len(mine), len(theirs)) >= min_per_arm:
                 results.append((place - skip, min(len(mine), len(theirs)), *_chi_square(*counts)))
+                own += [results[-1][1]] if results[-1][3] else []
             else:
                 rare.append(counts)
         together = sum(min(a.total(), b.total()) for a, b in rare)
@@ -110,6 +119,7 @@ def tree_test(
         max((one[0] for one in results), default=0),
         min(len(left), len(right)),
         sum(one[1] for one in results),
+        sum(own),
     )
 
 

@@ -33,9 +33,13 @@ JITTER_TOKENS = 64
 JITTER_PLACES = 16
 """Places among them that are ranked in one pass as well, evenly spaced, the last one among them."""
 MOST_TEXTS = 12
-"""Distinct answers scored per cell."""
+"""Answers scored per cell."""
 WORST_RANK = 10**6
 """Stands for a rank beyond what the engine told."""
+
+
+Answer = tuple[str, tuple[int, ...]]
+"""Prompt id, and the token ids as far as the engine told them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +190,33 @@ def _jitter(state: CellState, ours: Sequence[Output]) -> tuple[Want, ...]:
     )
 
 
+def scored_answers(ours: Sequence[Output], cell: str, *, greedy: bool) -> tuple[Answer, ...]:
+    """The answers of a cell that cross-scoring is about: the first :data:`MOST_TEXTS` in order of set and trial.
+
+    Above temperature 0 which of them count must not hang on their text: leaving out repeated answers would leave the
+    rare ones, which are unlikely text. So each counts as often as it was given. At 0 nothing is drawn, each token is
+    judged by itself, and distinct answers show more of them.
+
+    Args:
+        ours: outputs of the cell's attempt.
+        cell: its id.
+        greedy: whether nothing is drawn.
+    """
+    mine = sorted(
+        (one for one in ours if one.cell == cell and one.phase == MEASURED), key=lambda one: (one.set_index, one.trial)
+    )
+    found: list[Answer] = [(one.prompt_id, _known(one.token_ids)) for one in mine]
+    if greedy:
+        found = list(dict.fromkeys(answer for answer in found if answer[1]))
+    return tuple(answer for answer in found[:MOST_TEXTS] if answer[1])
+
+
 def _texts(state: CellState, ours: Sequence[Output], width: Width) -> Iterator[Want]:
-    for cell in (state.baseline, state.id):
-        seen: dict[tuple[str, tuple[int, ...]], None] = {}
-        for one in ours:
-            ids = _known(one.token_ids)
-            if one.cell == cell and one.phase == MEASURED and ids:
-                seen.setdefault((one.prompt_id, ids))
-        for prompt_id, ids in list(seen)[:MOST_TEXTS]:
+    greedy = _greedy(state)
+    for cell in (state.baseline or "", state.id):
+        for prompt_id, ids in dict.fromkeys(scored_answers(ours, cell, greedy=greedy)):
             places = tuple(range(len(ids)))
-            yield _want(state, Purpose.SCORING, prompt_id, ids, places, width, about=cell, full=not _greedy(state))
+            yield _want(state, Purpose.SCORING, prompt_id, ids, places, width, about=cell, full=not greedy)
 
 
 def _want(

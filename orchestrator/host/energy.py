@@ -3,15 +3,17 @@
 ``macmon pipe`` (Apple Silicon) prints one JSON object a sample with its power in watts; energy is the integral between
 two moments. From source only: the parsing is tested on lines written after macmon's documentation, not on a Mac. Rails
 of the chip are not the mains: a display and the power supply's loss are not in it.
+
+The package ``zeus`` is not read (docs/methodology.md, Energy).
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Sequence
 from itertools import pairwise
@@ -26,7 +28,10 @@ Sample = tuple[float, float]
 PERIOD_MS = 200
 LONGEST_GAP_S = 2.0
 """Between samples: over a longer one no energy is told."""
+LAST_WAIT_S = 1.0
+"""For the exit code of a sampler that has closed its output."""
 KEYS = ("all_power", "sys_power")
+MISSING = "no power sampler: macmon is not on PATH"
 
 
 def watts_of(line: str) -> float | None:
@@ -70,23 +75,27 @@ class EnergySampler:
         self._process: subprocess.Popen[str] | None = None
         self._thread: threading.Thread | None = None
         self._news = threading.Condition()
+        self._said: IO[bytes] | None = None
+        self._ended = False
         self.samples: list[Sample] = []
-        self.why = "" if self._program is not None else _missing()
+        self.why = "" if self._program is not None else MISSING
 
     def start(self) -> None:
         """Start sampling, if there is anything to sample with."""
         if self._program is None:
             return
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  (open until the end is told; closed by stop)
         try:
             self._process = subprocess.Popen(
                 [self._program, "pipe", "-i", str(PERIOD_MS)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=self._said,
                 text=True,
             )
         except OSError as err:
             self.why = f"{self._program} cannot be started ({err.strerror})"
+            self._said.close()
             return
         if self._process.stdout is not None:
             self._thread = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
@@ -102,12 +111,19 @@ class EnergySampler:
             self._thread.join()
         if self._process.stdout is not None:
             self._process.stdout.close()
+        if self._said is not None:
+            self._said.close()
 
     def decode(self, start_s: float, end_s: float) -> Observation:
-        """``energy_decode`` from the first burst to the last, seconds of our clock; waits for the sample after it."""
+        """``energy_decode`` from the first burst to the last, seconds of our clock; waits for the sample after it.
+
+        A sampler that has ended gives no more of them: then there is nothing to wait for.
+        """
         if self._thread is not None:
             with self._news:
-                self._news.wait_for(lambda: bool(self.samples) and self.samples[-1][0] > end_s, timeout=LONGEST_GAP_S)
+                self._news.wait_for(
+                    lambda: self._ended or (bool(self.samples) and self.samples[-1][0] > end_s), timeout=LONGEST_GAP_S
+                )
         found = energy(list(self.samples), start_s, end_s)
         if found is not None:
             return observed(
@@ -124,9 +140,20 @@ class EnergySampler:
                     with self._news:
                         self.samples.append((now_s(), watts))
                         self._news.notify_all()
+        why = self._end()
+        with self._news:
+            self._ended, self.why = True, self.why or why
+            self._news.notify_all()
 
-
-def _missing() -> str:
-    if importlib.util.find_spec("zeus") is not None:
-        return "zeus is installed, but only macmon is read so far; no macmon on PATH"
-    return "no power sampler: neither macmon on PATH nor zeus is installed"
+    def _end(self) -> str:
+        """How the sampler ended, with its last words."""
+        if self._process is None or self._said is None:
+            return ""
+        try:
+            end = f"ended with exit code {self._process.wait(LAST_WAIT_S)}"
+        except subprocess.TimeoutExpired:
+            end = "closed its output"
+        self._said.seek(0)
+        words = self._said.read().decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(words) if line.strip()), "")
+        return f"{self._program} {end} before the answer did" + (f": {last[:200]}" if last else "")

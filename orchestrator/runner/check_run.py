@@ -24,7 +24,7 @@ from orchestrator.schema.record import CheckArm, CheckEndRecord, CheckPlanRecord
 from orchestrator.schema.result import Verdict
 from orchestrator.schema.status import Status
 from orchestrator.schema.units import seconds
-from orchestrator.store.check_states import SPECULATIVE_ARMS, CheckLedger, CheckState
+from orchestrator.store.check_states import SPECULATIVE_ARMS, CheckLedger, CheckState, experiments_before
 from orchestrator.store.index import Index
 from orchestrator.workloads.load import load_prompts
 
@@ -107,7 +107,7 @@ class _Block:
                 self._end(check, *_trouble(err))
                 continue
             if outcome.need is None:
-                self._decide(check, outcome)
+                self._decide(check)
             else:
                 waiting.append(check)
         if waiting:
@@ -121,7 +121,7 @@ class _Block:
                 self._end(check, *_trouble(err))
             return
         for check in waiting:
-            self._decide(check, self._outcome(check))
+            self._decide(check)
 
     def _plan(self) -> CheckPlanRecord:
         """The attempt's contexts, as recorded or chosen now."""
@@ -245,8 +245,11 @@ class _Block:
         name = f"{name}/{cell.id}" if arm is CheckArm.ON else name
         return seed_of(cell.sampling.seed, self.planned.attempt, name, context, index)
 
-    def _outcome(self, check: CheckCell) -> Outcome:
-        """The check by what the journal holds now, whatever attempt the index would show for it."""
+    def _outcome(self, check: CheckCell, *, with_earlier: bool = False) -> Outcome:
+        """The check by what the journal holds now, whatever attempt the index would show for it.
+
+        Earlier experiments say nothing of what is still needed, but have a say in the verdict.
+        """
         ledger, prints = _ledger(self.directory), prints_of(check, self.job.survey.fates)
         attempt, planned = self.planned.attempt, self.planned
         state = CheckState(
@@ -265,9 +268,12 @@ class _Block:
             ledger.arms(check.baseline.id, prints.base, attempt) | ledger.arms(check.cell.id, prints.own, attempt),
             (),
         )
+        if with_earlier:
+            state = replace(state, before=experiments_before(ledger, state))
         return judge_check(state, self.job.survey.fates[check.cell.id].claim)
 
-    def _decide(self, check: CheckCell, outcome: Outcome) -> None:
+    def _decide(self, check: CheckCell) -> None:
+        outcome = self._outcome(check, with_earlier=True)
         result = outcome.results[0]
         self.listen(Said(f"{check.id}: {result.verdict.value}: {result.evidence}"))
         for beside in outcome.results[1:]:

@@ -32,6 +32,7 @@ from orchestrator.runner.resolved import matrix_record
 from orchestrator.runner.session import SessionPlan, run_session
 from orchestrator.runner.survey import prompts_digest
 from orchestrator.runner.token_texts import record_token_texts
+from orchestrator.schema.adapter import keeps_state
 from orchestrator.schema.cell import Role
 from orchestrator.schema.record import AttemptRecord, CellRecord, MatrixRecord, NoteRecord, Place, SetRecord
 from orchestrator.schema.replay import Replayer
@@ -202,7 +203,7 @@ def _run_blocked(
         for number, one in enumerate(mine):
             index, print_ = one.set_index, prints[cell.id]
             place = Place(cell.id, print_, attempt.block, attempt.attempt, index, takes[index], order)
-            status = _run_one(job, directory, cell, place, attempt.planned_sets, listen)
+            status = _run_one(job, directory, cell, place, attempt, listen)
             done[index][cell.id] = print_
             if status is not Status.OK:
                 listen(CellGivenUp(cell.id, len(mine) - number - 1))
@@ -262,7 +263,7 @@ def _run_set(
             one.take,
             order,
         )
-        status = _run_one(job, directory, cell, place, attempt.planned_sets, listen)
+        status = _run_one(job, directory, cell, place, attempt, listen)
         done[cell.id] = place.fingerprint
         if status is not Status.OK:
             given_up.add(cell.id)
@@ -270,7 +271,7 @@ def _run_set(
 
 
 def _run_one(
-    job: Job, directory: RunDirectory, cell: Cell, place: Place, planned_sets: int, listen: Listener
+    job: Job, directory: RunDirectory, cell: Cell, place: Place, attempt: PlannedAttempt, listen: Listener
 ) -> Status:
     settings = job.matrix.run
     adapter = job.adapters[cell.engine.adapter]
@@ -278,13 +279,16 @@ def _run_one(
     if surveyed is not None and surveyed != prompts_digest(cell, adapter):
         raise WorkloadError(f"the prompts of workload {cell.workload.name} changed while the run went on: run it again")
     prompts, phases = load_prompts(*cell.workload.source), instrumented(adapter, cell, settings)
-    trials = session_trials(prompts, cell, settings, place.set_index, phases=phases, frame=frame_of(cell, adapter))
+    # All arms of a block in one order; one fixed order where a drafter's memory makes the counts depend on it.
+    turn = not any(keeps_state(job.adapters[one.engine.adapter], one) for one in attempt.cells)
+    frame = frame_of(cell, adapter)
+    trials = session_trials(prompts, cell, settings, place.set_index, phases=phases, turn=turn, frame=frame)
     folder = directory.session_folder(cell.id, place.fingerprint, place.attempt, place.set_index, place.take)
     relative = folder.relative_to(directory.path).as_posix()
-    listen(SessionStarted(cell.id, place.set_index, planned_sets, len(trials)))
+    listen(SessionStarted(cell.id, place.set_index, attempt.planned_sets, len(trials)))
     plan = SessionPlan(cell, place, trials, folder, relative, settings)
     now = Running(
-        own_pid(), cell.id, place.attempt, place.set_index, planned_sets, len(trials), utc_now()
+        own_pid(), cell.id, place.attempt, place.set_index, attempt.planned_sets, len(trials), utc_now()
     )  # fmt: skip
     with announced(directory.path, now):
         result = run_session(plan, adapter, listen)

@@ -132,9 +132,13 @@ def session_trials(
     set_index: int,
     *,
     phases: bool = False,
+    turn: bool = False,
     frame: Callable[[Prompt], Prompt] = lambda prompt: prompt,
 ) -> tuple[tuple[TrialSpec, Prompt], ...]:
-    """The trials of one session: warm-ups on other prompts, then the same measured list in every session.
+    """The trials of one session: warm-ups on other prompts, then the same measured prompts in every session.
+
+    With ``turn`` each set begins with the next prompt, the same one in all arms: what befalls the first answer of a
+    process befalls another prompt each time, and the place and the prompt can be told apart.
 
     Seeds are a function of (prompt, set) alone, so all arms of a set share them. With ``phases`` the last set's session
     repeats the measured list instrumented, after all else: it heats the machine before as few sessions as can be.
@@ -148,6 +152,8 @@ def session_trials(
         plan.append((Phase.WARMUP, prompt))
     if cell.workload.cache == "shared-prefix":
         plan.append((Phase.PRIME, spare[0] if spare else _warmup_prompt(measured[0])))
+    first = set_index % len(measured) if turn else 0
+    measured = [*measured[first:], *measured[:first]]
     for prompt in measured:
         if cell.workload.cache == "warm":
             plan.append((Phase.PRIME, prompt))

@@ -25,10 +25,10 @@ from orchestrator.schema.status import Status
 from orchestrator.workloads.load import load_prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from orchestrator.matrix.types import RunSettings
-    from orchestrator.schema.adapter import Adapter
+    from orchestrator.schema.adapter import Adapter, Probe
 
 METHODOLOGY_VERSION = 1
 """Raised whenever the way of measuring changes so that older figures must not be pooled with newer ones."""
@@ -114,13 +114,25 @@ def survey_cells(
 
 
 def _find_engine(config: EngineConfig, adapter: Adapter, scratch: Path) -> EngineFinding:
-    outputs = {probe.name: run_probe(probe, scratch) for probe in adapter.probe_commands(config)}
+    probes = adapter.probe_commands(config)
+    outputs = {probe.name: run_probe(probe, scratch) for probe in probes}
     identity = adapter.identify(config, outputs)
-    binary = shutil.which(config.binary) if config.binary is not None else None
+    binary = _program(config, probes)
     if binary is not None:
         digest = sha256_of(Path(binary), scratch / "hashes.json")
         identity = replace(identity, binary_sha256=digest, facts={**identity.facts, "sha256": digest})
     return EngineFinding(config, identity, bool(config.pin), _pin_mismatch(config.pin, identity))
+
+
+def _program(config: EngineConfig, probes: Sequence[Probe]) -> str | None:
+    """The engine's binary: as the matrix names it, else the command of the adapter's first probe as ``PATH`` has it.
+
+    Engines that are packages of an interpreter are asked through it by its path, and have no binary.
+    """
+    if config.binary is not None:
+        return shutil.which(config.binary)
+    command = probes[0].argv[0] if probes and config.python is None else ""
+    return shutil.which(command) if command and Path(command).name == command else None
 
 
 def _pin_mismatch(pin: Mapping[str, str], identity: EngineIdentity) -> str | None:

@@ -84,6 +84,11 @@ class EngineIdentity:
     backend: str | None = None
     capabilities: frozenset[str] = frozenset()
     unavailable: str | None = None
+    gpu_limit_bytes: int | None = None
+    """How much of the memory that it shares with the GPU the system lets that GPU use, as the engine is told it.
+
+    Not among ``facts``: it moves no number of a cell that fits, and a setting of the user's changes it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

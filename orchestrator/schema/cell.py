@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from orchestrator.schema.shards import shards
+
 TWIN_SUFFIX = "~twin"
 CHECK_SUFFIX = "~check"
 """Ends the id of a distribution check; the rest is the id of the cell whose answers it judges."""
@@ -170,9 +172,10 @@ class Cell:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every model file or folder that this cell opens."""
+        """Every model file or folder that this cell opens; of a split GGUF all of its files."""
         extra = (self.draft_path, self.model.mtp if self.method.kind is MethodKind.MTP else None)
-        return (self.model.target, *(path for path in extra if path is not None))
+        named = (self.model.target, *(path for path in extra if path is not None))
+        return tuple(file for path in named for file in shards(path))
 
     def settings(self) -> dict[str, Any]:
         """The whole cell as plain data, for records and hashing."""

@@ -41,6 +41,11 @@ class MemoryNeed:
         return sum(part.size for part in self.parts)
 
     @property
+    def known(self) -> int:
+        """Bytes of the parts that are no guess."""
+        return sum(part.size for part in self.parts if not part.estimate)
+
+    @property
     def increase(self) -> int:
         """Bytes that are there only because of the drafter."""
         return sum(part.size for part in self.parts if part.speculation)

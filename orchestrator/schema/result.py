@@ -113,7 +113,8 @@ class Divergence:
         length: tokens compared.
         baseline_text: output text of the baseline; ``cell_text`` of the speculative cell.
         tie: ``near-tie``, ``divergent`` or ``not adjudicated``; ``why`` says why, in words.
-        margin_nat: distance of the baseline's top two tokens there, by replay; ``None`` without one.
+        margin_nat: how far the other token lies below the baseline's best there, by replay; ``None`` where
+            that was not told.
         limit_nat: the distance up to which it counts as a near-tie.
     """
 

@@ -54,6 +54,8 @@ class Result:
     Args:
         caught_by: gates that raised the alarm; ``said`` what they said, one sentence each.
         expected: gates that were active in the control and are made for this fault: any one of them must have.
+        broke: what became of a cell that ended otherwise than by a gate; empty where none did. Its fault is not caught:
+            an engine that crashes shows nothing of the instrument.
     """
 
     fault: Fault
@@ -61,6 +63,7 @@ class Result:
     caught_by: tuple[Gate, ...]
     said: tuple[str, ...]
     expected: tuple[Gate, ...]
+    broke: str = ""
 
     @property
     def is_control(self) -> bool:
@@ -69,7 +72,9 @@ class Result:
 
     @property
     def good(self) -> bool:
-        """The control is clean; a fault that must be caught is."""
+        """The control is clean; a fault that must be caught is; and every cell was measured or stopped by a gate."""
+        if self.broke:
+            return False
         if self.is_control:
             return not self.caught_by
         return not self.expected or bool(set(self.caught_by) & set(CAUGHT_BY[self.fault]))
@@ -121,8 +126,11 @@ def selftest(
 
 def _result(fault: Fault, cell: Cell, state: CellState, judged: Checks, on: frozenset[Gate]) -> Result:
     found: dict[Gate, str] = {}
-    if state.status is not Status.OK:
-        found[_BY_STATUS.get(state.status, Gate.STREAM)] = f"{state.status.value}: {state.reason}"
+    broke, told = "", f"{state.status.value}: {state.reason}"
+    if state.status in _BY_STATUS:
+        found[_BY_STATUS[state.status]] = told
+    elif state.status is not Status.OK:
+        broke = told
     trials = (*state.trials, *state.failed_trials)
     for problem in (problem for trial in trials for problem in trial.problems):
         found.setdefault(_gate_of(problem), problem)
@@ -132,7 +140,7 @@ def _result(fault: Fault, cell: Cell, state: CellState, judged: Checks, on: froz
     if fault is not Fault.STALLED and not _everywhere(trials):
         found.pop(Gate.CLOCKS, None)  # a busy machine wakes us late now and then: one answer is no alarm
     expected = tuple(gate for gate in CAUGHT_BY.get(fault, ()) if gate in on)
-    return Result(fault, cell.sampling.name, tuple(found), tuple(found.values()), expected)
+    return Result(fault, cell.sampling.name, tuple(found), tuple(found.values()), expected, broke)
 
 
 _GATES_OF_CHECKS = {

@@ -29,6 +29,8 @@ WANTED_PRECISION = 0.02
 """Half-width for which ``sessions_needed`` is given."""
 EQUIVALENCE_LEVEL = 0.90
 """Two one-sided tests at 5 % each."""
+LEAST_RELEVANT = 0.001
+"""A smaller difference is neither lower nor higher, however sure: no figure on a page would show it."""
 
 
 def compare(
@@ -137,11 +139,16 @@ def _outcome(
     found = spread(logs)
     half = math.expm1(half_width(found.sd, found.n, ratio.level))
     excludes = ratio.low > 1 or ratio.high < 1
-    quiet = noise_floor is not None and abs(math.log(ratio.point)) <= math.log1p(noise_floor)
-    if excludes and not quiet:
+    size = abs(math.log(ratio.point))
+    quiet = noise_floor is not None and size <= math.log1p(noise_floor)
+    tiny = not quiet and size < math.log1p(LEAST_RELEVANT)
+    if excludes and not quiet and not tiny:
         note = "no A/A twin: the noise floor is not known" if noise_floor is None else ""
         return (Outcome.LOWER if ratio.high < 1 else Outcome.HIGHER), note
-    inside = f"inside the noise floor of ±{percent(noise_floor or 0.0, 1)}" if excludes else ""
+    inside = ""
+    if excludes:
+        floor = f"inside the noise floor of ±{percent(noise_floor or 0.0, 1)}"
+        inside = f"a difference below {percent(LEAST_RELEVANT, 1)}" if tiny else floor
     narrow = ratio_bounds(found, EQUIVALENCE_LEVEL)
     if narrow is not None and max(-math.log(narrow[0]), math.log(narrow[1])) <= math.log1p(equivalence):
         return Outcome.EQUIVALENT, _join(inside, f"the 90 % interval lies within ±{percent(equivalence, 1)}")

@@ -83,8 +83,8 @@ def bootstrap_ratio(
 ) -> Estimate | None:
     """The hierarchical percentile bootstrap, sessions first and prompts within each: a check, not the interval.
 
-    With 3 to 8 sessions it covers less than it says (82 to 92.5 % for 95 %, docs/methodology), which is why the t
-    interval is the one that decides.
+    With few sessions it covers less than it says (simulated in docs/methodology), which is why the t interval is the
+    one that decides.
 
     Returns:
         ``None`` when nothing can be paired; without an interval ``method`` says why.

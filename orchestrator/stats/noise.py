@@ -27,7 +27,8 @@ class NoiseFloor:
     """What an A/A comparison says.
 
     Args:
-        half_width: of the 95 % interval as a ratio minus one; ``None`` where there is no interval.
+        half_width: of the 95 % interval as a ratio minus one; 0 where twin and baseline are equal in every session;
+            ``None`` where there is no interval.
         ratio: twin ÷ baseline; ``None`` when nothing could be paired.
         inconclusive: twin and baseline differ although they are the same, so no comparison of the block counts.
         reason: in words.
@@ -44,25 +45,7 @@ def noise_floor(twin: pd.DataFrame, base: pd.DataFrame, level: float = 0.95) -> 
     paired = pair(twin, base)
     if paired.refusal:
         return NoiseFloor(None, None, inconclusive=False, reason=f"no A/A comparison: {paired.refusal}")
-    return _judge((paired.sessions,), level)
-
-
-def pool(blocks: Sequence[tuple[pd.DataFrame, pd.DataFrame]], level: float = 0.95) -> NoiseFloor:
-    """The noise floor over several blocks of one engine, each as (twin, baseline) in one metric.
-
-    The variance is pooled *within* blocks, and the half-width is that of a comparison with as many sessions as
-    the smallest block has: pooling makes the floor better known, not lower. One block gives the same as
-    :func:`noise_floor`. Blocks that cannot be paired are left out, and counted in ``reason``.
-    """
-    found = [pair(twin, base) for twin, base in blocks]
-    usable = tuple(paired.sessions for paired in found if not paired.refusal)
-    if not usable:
-        return NoiseFloor(None, None, inconclusive=False, reason="no A/A comparison: no block has a usable twin")
-    judged = _judge(usable, level)
-    if len(usable) == len(found):
-        return judged
-    lost = f"{len(found) - len(usable)} of {len(found)} blocks have no usable twin"
-    return NoiseFloor(judged.half_width, judged.ratio, judged.inconclusive, f"{judged.reason}; {lost}")
+    return _judge(paired.sessions, level)
 
 
 def canary(before: pd.DataFrame, after: pd.DataFrame, limit: float = CANARY_LIMIT) -> tuple[bool, str]:
@@ -94,23 +77,18 @@ def blocked_floor(after: pd.DataFrame, before: pd.DataFrame, level: float = 0.95
     return NoiseFloor(math.expm1(farthest), plain.ratio, inconclusive=False, reason=words)
 
 
-def _judge(blocks: Sequence[Sequence[float]], level: float) -> NoiseFloor:
-    spreads = [spread(block) for block in blocks]
-    every = [log for block in blocks for log in block]
-    overall = estimate_of(every, level)
+def _judge(logs: Sequence[float], level: float) -> NoiseFloor:
+    found, overall = spread(logs), estimate_of(logs, level)
     if overall.method == RANGE_ONLY:
         return NoiseFloor(None, overall, inconclusive=False, reason=f"A/A of {overall.n} sessions: a range, no floor")
     if overall.method == NO_SPREAD:
-        differs = abs(math.log(overall.point)) > NO_SPREAD_LOG
-        words = "differs from itself by the same factor in every session" if differs else "equals its twin exactly"
-        return NoiseFloor(None, overall, inconclusive=differs, reason=f"A/A: the baseline {words}; no floor")
-    alarm = ratio_bounds(spread(every), ALARM_LEVEL)
+        if abs(math.log(overall.point)) <= NO_SPREAD_LOG:
+            return NoiseFloor(0.0, overall, inconclusive=False, reason="A/A: the baseline equals its twin exactly")
+        words = "differs from itself by the same factor in every session"
+        return NoiseFloor(None, overall, inconclusive=True, reason=f"A/A: the baseline {words}; no floor")
+    alarm = ratio_bounds(found, ALARM_LEVEL)
     inconclusive = alarm is not None and not alarm[0] <= 1 <= alarm[1]
-    freedom = sum(found.n - 1 for found in spreads)
-    within = math.fsum(found.sd**2 * (found.n - 1) for found in spreads)
-    fewest = min(found.n for found in spreads)
-    sd = math.sqrt(within / freedom) if freedom else 0.0
-    floor = math.expm1(half_width(sd, fewest, level, freedom)) if sd > NO_SPREAD_LOG else None
+    floor = math.expm1(half_width(found.sd, found.n, level))
     words = f"A/A {ratio(overall.point)}"
     if overall.low is not None and overall.high is not None:
         words += f" {ratio_interval(overall.low, overall.high)}"

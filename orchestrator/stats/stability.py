@@ -44,7 +44,7 @@ class FlagKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One warning; ``ranked`` is false where the cell must not be ranked because of it."""
+    """One warning; ``ranked`` is false where it takes the cell's place among others, not its verdict."""
 
     kind: FlagKind
     sentence: str
@@ -134,7 +134,7 @@ def _spread_flags(frame: pd.DataFrame) -> tuple[Flag, ...]:
     words = f"coefficient of variation {percent(cv, 1)}"
     if cv < NOISY_CV:
         return (Flag(FlagKind.NOISY, f"{words} ({percent(STABLE_CV)} or less would be stable)"),)
-    return (Flag(FlagKind.UNSTABLE, f"{words}, above {percent(NOISY_CV)}: shown and not ranked", ranked=False),)
+    return (Flag(FlagKind.UNSTABLE, f"{words}, above {percent(NOISY_CV)}", ranked=False),)
 
 
 def _outliers(found: tuple[Relative, ...]) -> tuple[Flag, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.schema.errors import StoreError
@@ -31,6 +31,7 @@ class CheckState:
         plan: its contexts and size, once they are chosen.
         arms: generations of the attempt by arm; an arm without any is missing.
         earlier: attempts before it under the same fingerprint, each a whole experiment of its own.
+        before: those experiments, oldest first.
     """
 
     id: str
@@ -47,6 +48,7 @@ class CheckState:
     plan: CheckPlanRecord | None
     arms: Mapping[CheckArm, Batches]
     earlier: tuple[int, ...]
+    before: tuple[CheckState, ...] = ()
 
     @property
     def generated(self) -> int:
@@ -129,7 +131,7 @@ def _state(found: CheckLedger, row: Mapping[str, Any], cells: Mapping[str, CellS
         arms |= found.arms(row["cell"], row["fingerprint"], shared)
     end = found.ends.get((row["cell"], row["fingerprint"], attempt)) if attempt is not None else None
     status, reason, remedy = _status(row, end, bool(arms), cells)
-    return CheckState(
+    state = CheckState(
         row["id"],
         row["cell"],
         row["baseline"],
@@ -144,6 +146,23 @@ def _state(found: CheckLedger, row: Mapping[str, Any], cells: Mapping[str, CellS
         found.plans.get((row["block"], row["base"], shared)) if shared is not None else None,
         arms,
         own[:-1],
+    )
+    return replace(state, before=experiments_before(found, state))
+
+
+def experiments_before(found: CheckLedger, state: CheckState) -> tuple[CheckState, ...]:
+    """The check in each attempt before its own under the same fingerprint, oldest first."""
+    earlier = [one for one in found.attempts(state.cell, state.fingerprint) if one < (state.attempt or 0)]
+    return tuple(
+        replace(
+            state,
+            attempt=one,
+            plan=found.plans.get((state.block, state.base, one)),
+            arms=found.arms(state.baseline, state.base, one) | found.arms(state.cell, state.fingerprint, one),
+            earlier=tuple(earlier[:place]),
+            before=(),
+        )
+        for place, one in enumerate(earlier)
     )
 
 

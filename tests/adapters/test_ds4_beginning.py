@@ -114,6 +114,21 @@ def test_a_line_with_progress_already_made_is_no_beginning():
     assert wait(cell_of(8), capture) == pytest.approx(1.4)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ds4: mtp spec miss first draft=17\n",
+        "ds4: mtp timing micro drafted=2 committed=2 draft=1.0 ms\n",
+        "ds4: glm mtp cycle: verify2 40.0 ms, head+draft 4.0 ms, reject (draft 7 ' red' vs true 8 ' blue')\n",
+        "ds4: DSpark spec enter accepted=1 max=64\n",
+    ],
+)
+@pytest.mark.parametrize("tokens", [8, 64])
+def test_the_line_of_the_first_cycle_which_comes_before_its_tokens_is_not_taken_for_the_end_of_loading(line, tokens):
+    capture = september([*BEGUN[:1], (11.399, line)], tokens=tokens, first_s=11.4, prefill_s=0.3, pass_s=0.03)
+    assert wait(cell_of(tokens), capture) == pytest.approx(0.3 if tokens == 64 else 1.4, abs=0.001), "not a millisecond"
+
+
 def test_the_load_ends_where_prefill_begins_and_its_definition_says_which_of_the_two_is_meant():
     def load(capture):
         (found,) = ADAPTER.parse_session(cell_of(8), SessionCapture({0: capture}))

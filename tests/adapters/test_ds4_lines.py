@@ -11,8 +11,9 @@ from golden_cases import GOLDEN, load_case
 from adapters.ds4.adapter import ADAPTER
 from adapters.ds4.command import _problems
 from adapters.ds4.conditions import _context
+from adapters.ds4.dspark import dspark_totals
 from adapters.ds4.observations import LEAST_TOKENS, engine_times, passes_of, speculative
-from adapters.ds4.rounds import dspark_totals, embedded_cycles, support_cycles
+from adapters.ds4.rounds import embedded_cycles, support_cycles
 from adapters.ds4.run import GENERATE, Line, Speed, read_run
 from adapters.ds4.tokens import read_answer, read_dump, spelled_out
 from orchestrator.schema.adapter import Honoured, session_conditions

@@ -87,6 +87,21 @@ def test_backend_is_what_the_device_list_names(devices, backend):
     assert identify(devices=devices).backend == backend
 
 
+@pytest.mark.parametrize(
+    ("listed", "mib"),
+    [
+        ("  MTL0: Apple M4 Max (110100 MiB, 109000 MiB free)\n  BLAS: Accelerate (0 MiB, 0 MiB free)\n", 110_100),
+        ("  BLAS: Accelerate (0 MiB, 0 MiB free)\n  Metal: Apple M1 Pro (10922 MiB, 1 MiB free)\n", 10_922),
+        ("  MTL0: Apple M4 (0 MiB, 0 MiB free)\n", None),
+        ("  CUDA0: NVIDIA GeForce RTX 4090 (24564 MiB, 24000 MiB free)\n", None),  # its own memory, not a part of RAM
+        ("", None),
+    ],
+)
+def test_the_limit_of_a_gpu_that_shares_ram_is_read_from_the_device_list(listed, mib):
+    assert identify(devices="Available devices:\n" + listed).gpu_limit_bytes == (None if mib is None else mib * 2**20)
+    assert "gpu" not in " ".join(identify(devices="Available devices:\n" + listed).facts)
+
+
 def test_another_program_is_unavailable():
     found = identify("GNU bash, version 5.2\n")
     assert "does not answer as llama.cpp does" in found.unavailable

@@ -42,6 +42,9 @@ def run_worker(*argv, flags=()):
 
 
 def test_the_wheel_is_told_by_its_version():
+    metal = {**ANSWER, "devices": ["BLAS", "MTL0"], "memory": [0, 115_448_725_504]}
+    assert identify(json.dumps(metal)).gpu_limit_bytes == 115_448_725_504
+    assert identify(json.dumps({**ANSWER, "memory": [25_276_510_208]})).gpu_limit_bytes is None  # RAM, not a GPU's
     found = identify("noise\n" + json.dumps(ANSWER) + "\n")
     assert dict(found.facts) == {"xllamacpp": "2026.10.11549", "python": "3.11.9"}
     assert (found.version, found.build, found.backend, found.unavailable) == ("2026.10.11549", None, "CPU", None)

@@ -83,7 +83,9 @@ def test_a_missing_file_is_unknown_and_not_zero():
     assert "/nowhere/x.gguf" in need.unknown[0]
 
 
-def gguf(path: Path, scalars: dict[str, int], arrays: dict[str, list[int]], sizes: dict[str, int]) -> str:
+def gguf(
+    path: Path, scalars: dict[str, int], arrays: dict[str, list[int]], sizes: dict[str, int], tokens: int = 0
+) -> str:
     def text(value: str) -> bytes:
         return struct.pack("<Q", len(value)) + value.encode()
 
@@ -93,6 +95,9 @@ def gguf(path: Path, scalars: dict[str, int], arrays: dict[str, list[int]], size
         text(f"a.{key}") + struct.pack("<IIQ", 9, 4, len(values)) + struct.pack(f"<{len(values)}I", *values)
         for key, values in arrays.items()
     ]
+    if tokens:
+        listed = struct.pack("<IIQ", 9, 8, tokens) + b"".join(text(str(number)) for number in range(tokens))
+        entries.append(text("tokenizer.ggml.tokens") + listed)
     tensors, offset = [], 0
     for name, size in sizes.items():
         tensors.append(text(name) + struct.pack("<IQIQ", 1, size // 4, 0, offset))
@@ -106,6 +111,31 @@ DENSE = {
     "block_count": 4, "context_length": 4096, "embedding_length": 64, "feed_forward_length": 128, "vocab_size": 100,
     "attention.head_count": 4, "attention.head_count_kv": 2, "attention.key_length": 16, "attention.value_length": 16,
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("adapter", ["llama_cpp", "llama_cpp_python"])
+def test_the_logits_are_counted_by_the_list_of_tokens_where_the_header_has_no_size_of_the_vocabulary(tmp_path, adapter):
+    """As published Qwen3 files have it: llama.cpp's log of them names no qwen3.vocab_size."""
+    bare = {key: value for key, value in DENSE.items() if key != "vocab_size"}
+    foresee = registry.adapter(adapter).memory
+    models = {
+        name: ModelConfig("t", gguf(tmp_path / f"{name}.gguf", header, {}, {"x": 64}, tokens))
+        for name, header, tokens in (("said", DENSE, 0), ("listed", bare, 100), ("unknown", bare, 0))
+    }
+    ngram = Method("ngram", MethodKind.NGRAM, 4)
+    method = ngram if adapter == "llama_cpp_python" else NONE
+    said, listed, unknown = (
+        foresee(cell(model, method, adapter=adapter, context=4096, ubatch=256)) for model in models.values()
+    )
+    assert {part.what: part.size for part in said.parts} == {part.what: part.size for part in listed.parts}
+    buffers = {
+        need: next(one.size for one in need.parts if one.what == "compute buffers") for need in (listed, unknown)
+    }
+    assert buffers[listed] - buffers[unknown] == 4 * 256 * 100
+    assert said.unknown == listed.unknown == ()
+    wanted = ["logits among the compute buffers: the header tells no vocabulary"]
+    wanted += ["scores of every token: the header tells no vocabulary"] if method is ngram else []
+    assert list(unknown.unknown) == wanted
 
 
 def test_layers_with_a_sliding_window_keep_their_window_and_one_batch(tmp_path):

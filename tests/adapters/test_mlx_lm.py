@@ -284,7 +284,10 @@ def probed(stdout: str, stderr: str = "", error: str | None = None) -> EngineIde
 
 
 def test_identity() -> None:
-    found = probed('{"mlx": "0.32.4", "mlx_lm": "0.32.2", "python": "3.11.7", "device": "Device(cpu, 0)"}\n')
+    line = '{"mlx": "0.32.4", "mlx_lm": "0.32.2", "python": "3.11.7", "device": "Device(cpu, 0)"%s}\n'
+    assert probed(line % ', "gpu_limit": 115448725504').gpu_limit_bytes == 115_448_725_504
+    assert probed(line % ', "gpu_limit": null').gpu_limit_bytes is None
+    found = probed(line % "")
     assert (found.version, found.backend, found.unavailable) == ("0.32.2", "cpu", None)
     assert found.facts["mlx-lm"] == "0.32.2"
     assert found.facts["mlx"] == "0.32.4"

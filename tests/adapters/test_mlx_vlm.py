@@ -185,7 +185,9 @@ def test_the_probe_tells_versions_or_how_to_get_the_engine():
     line = json.dumps({"mlx": "0.32.4", "mlx_vlm": "0.7.10", "python": "3.12.1", "device": "Device(cpu, 0)"})
     found = ADAPTER.identify(config, {"import": ProbeOutput(0, line + "\n", "")})
     assert found.facts.items() >= CHECKED.items()
-    assert (found.version, found.backend) == ("0.7.10", "cpu")
+    assert (found.version, found.backend, found.gpu_limit_bytes) == ("0.7.10", "cpu", None)
+    metal = ProbeOutput(0, line.replace("}", ', "gpu_limit": 115448725504}'), "")
+    assert ADAPTER.identify(config, {"import": metal}).gpu_limit_bytes == 115_448_725_504
     gone = ADAPTER.identify(config, {"import": ProbeOutput(1, "", "ModuleNotFoundError: No module named 'mlx_vlm'\n")})
     assert "No module named 'mlx_vlm'" in (gone.unavailable or "")
     assert "/opt/python -m pip install 'mlx-vlm==0.7.10'" in (gone.unavailable or "")

@@ -84,6 +84,9 @@ def test_the_server_is_private_cold_and_serves_one_request_at_a_time(target, tmp
     assert "--no-cache" in words
     assert not any(word in words for word in ("--api-key", "--hot-cache-max-size", "--paged-ssd-cache-dir"))
     assert launch.env["HF_HUB_OFFLINE"] == "1"
+    assert launch.env["OMLX_MTP_CONTEXT_COPY"] == "0"  # prompt lookup, which would draft in the MTP module's name
+    assert launch.env["OMLX_MEMORY_GUARD_TIER"] == "balanced"
+    assert "--memory-guard-tier" not in words  # a version that does not know the option does not start
     settings = json.loads(launch.files[f"{HOME}/settings.json"])
     assert settings["auth"]["secret_key"] == NO_SECRET
 
@@ -182,6 +185,9 @@ def test_an_interpreter_tells_versions_and_abilities():
     (probe,) = ADAPTER.probe_commands(config)
     found = ADAPTER.identify(config, {probe.name: ProbeOutput(0, json.dumps(answer) + "\n", "")})
     assert (found.version, found.backend, found.unavailable) == ("0.7.0", "cpu", None)
+    assert found.gpu_limit_bytes is None
+    metal = json.dumps({**answer, "gpu_limit": 115_448_725_504})
+    assert ADAPTER.identify(config, {probe.name: ProbeOutput(0, metal, "")}).gpu_limit_bytes == 115_448_725_504
     assert found.facts == {
         "mlx": "0.32.3",
         "mlx-lm": "0.31.3",
@@ -352,6 +358,88 @@ def test_judged_drafts_of_a_chain_are_never_drafted_tokens(name):
         assert found[metric].absent is Absence.NOT_REPORTED, metric
 
 
+@pytest.mark.parametrize("name", ["mtp-parked", "mtp-parked-by-finish"])
+def test_what_follows_a_parked_drafter_is_not_taken_for_speculation(name):
+    found = told(name)
+    assert not parsed(name).problems
+    assert (found["accepted_tokens"].value, found["judged_tokens"].value) == (6, 9)
+    for metric in ("speculative_coverage", "target_passes", "tokens_per_pass", "no_draft_rounds"):
+        assert found[metric].absent is Absence.NOT_REPORTED, metric
+    case = load_case(CASES / name)
+    conditions = {item.name: item for item in ADAPTER.conditions(case.cell, case.trial_of(case.capture()))}
+    assert conditions["fell_back"].verdict is Honoured.CHANGED
+
+
+def test_more_tokens_than_came_are_a_problem_of_a_parked_answer_too():
+    case = load_case(CASES / "mtp-parked-by-finish")
+    more = case.stderr.replace(b"tokens=12 ", b"tokens=25 ").replace(b"bonus=1,", b"bonus=14,")
+    shift = len(more) - len(case.stderr)
+    events = case.events.replace(b'"stderr_to": %d' % len(case.stderr), b'"stderr_to": %d' % (len(case.stderr) + shift))
+    found = ADAPTER.parse_trial(case.cell, case.trial_of(case.capture(stderr=more, events=events)))
+    assert "25 tokens by the statistics line, 24 by the usage" in found.problems
+
+
+def test_a_line_that_is_repeated_because_the_drafter_parked_at_the_last_token_counts_once():
+    found = told("mtp-parked-at-the-end")
+    assert not parsed("mtp-parked-at-the-end").problems
+    assert (found["verify_rounds"].value, found["no_draft_rounds"].value) == (9, 4)
+    assert found["speculative_coverage"].value == 19 / 24  # without the three tokens of cycles without drafts
+    assert found["tokens_per_round"].value == 19 / 9
+    other = read_log(
+        HEAD
+        + "MTP[7] finish=parked tokens=8 cycles=3 accept=3/3 (100.0%)"
+        + TAIL
+        + "\n"
+        + 2 * (HEAD + "MTP[7] finish=length tokens=8 cycles=3 accept=3/3 (100.0%)" + TAIL + "\n")
+    )
+    assert len(other.native) == 2
+
+
+def test_cycles_without_drafts_are_no_drafts():
+    found = told("mtp-no-drafts")
+    assert not parsed("mtp-no-drafts").problems
+    counts = {
+        name: found[name].value for name in ("drafted_tokens", "judged_tokens", "verify_rounds", "rejected_tokens")
+    }
+    assert counts == {"drafted_tokens": 0, "judged_tokens": 0, "verify_rounds": 0, "rejected_tokens": 0}
+    assert (found["no_draft_rounds"].value, found["speculative_coverage"].value) == (23, 0)
+    assert found["acceptance_rate"].absent is Absence.NOT_APPLICABLE
+    assert session_engagement("mtp-no-drafts") is Engagement.NOT_ENGAGED
+
+
+def test_cycles_in_the_place_of_drafts_are_one_each_only_where_one_was_asked_for():
+    found = told("mtp-cycles-for-drafts")
+    for metric in ("drafted_tokens", "judged_tokens", "rejected_tokens", "acceptance_rate", "judged_acceptance_rate"):
+        assert found[metric].absent is Absence.NOT_REPORTED, metric
+    assert (found["accepted_tokens"].value, found["verify_rounds"].value) == (10, 13)
+    case = load_case(CASES / "mtp-cycles-for-drafts")
+    capture = case.trial_of(case.capture())
+    length = next(item for item in ADAPTER.conditions(case.cell, capture) if item.name == "draft_length")
+    assert (length.effective, length.verdict) == (None, Honoured.UNKNOWN)
+    one = dataclasses.replace(case.cell, method=MTP)
+    single = {item.metric: item.value for item in ADAPTER.parse_trial(one, capture).observations}
+    assert (single["drafted_tokens"], single["judged_tokens"], single["acceptance_rate"]) == (13, 13, 10 / 13)
+
+
+@pytest.mark.parametrize(
+    ("counts", "problem"),
+    [
+        ("accept=10/14 (71.4%)", "14 drafts judged in 13 cycles, none of them counted by depth"),
+        ("accept=10/13 (76.9%) depth[d1=0/0]", "13 drafts judged in 13 cycles, none of them counted by depth"),
+        ("accept=10/13 (76.9%) d0=4", "13 drafts judged in 13 cycles, none of them counted by depth"),
+    ],
+)
+def test_cycles_in_the_place_of_drafts_must_add_up(counts, problem):
+    case = load_case(CASES / "mtp-cycles-for-drafts")
+    said = b"accept=10/13 (75.0%)"
+    assert case.stderr.count(said) == 1
+    changed = case.stderr.replace(said, counts.encode())
+    shift = len(changed) - len(case.stderr)
+    events = case.events.replace(b'"stderr_to": %d' % len(case.stderr), b'"stderr_to": %d' % (len(case.stderr) + shift))
+    found = ADAPTER.parse_trial(case.cell, case.trial_of(case.capture(stderr=changed, events=events)))
+    assert problem in found.problems
+
+
 @pytest.mark.parametrize("name", ["mtp-not-engaged", "vlm-busy", "dflash-without-drafts"])
 def test_a_missing_statistics_line_means_nothing_was_drafted(name):
     found = told(name)
@@ -382,6 +470,21 @@ def test_unread_lines_are_counted_for_the_whole_process():
     fine = load_case(CASES / "mtp")
     conditions = {item.name: item for item in ADAPTER.session_conditions(fine.cell, fine.capture())}
     assert conditions["unparsed_log_lines"].effective == "0"
+
+
+def test_what_is_set_by_the_environment_stands_among_the_conditions():
+    case = load_case(CASES / "mtp")
+
+    def found(cell, **files):
+        return {item.name: item for item in ADAPTER.session_conditions(cell, case.capture(**files))}
+
+    guard = found(case.cell)["memory_guard_tier"]
+    assert (guard.requested, guard.effective, guard.verdict) == ("balanced", "balanced", Honoured.HONOURED)
+    safe = dataclasses.replace(case.cell.engine, options={"memory_guard_tier": "safe"})
+    assert found(dataclasses.replace(case.cell, engine=safe))["memory_guard_tier"].verdict is Honoured.CHANGED
+    silent = found(case.cell, stderr=case.stderr.replace(b"guard tier", b"guard kind"))["memory_guard_tier"]
+    assert (silent.effective, silent.verdict) == (None, Honoured.UNKNOWN)
+    assert found(case.cell)["prompt_lookup"].requested == "off"
 
 
 def test_a_log_that_is_not_whole_says_nothing_about_drafts():

@@ -12,10 +12,12 @@ from orchestrator import registry
 from orchestrator.matrix.expand import default_resolver, expand
 from orchestrator.matrix.json_schema import build_schema
 from orchestrator.matrix.load import load_matrix
+from orchestrator.schema.adapter import EngineIdentity
+from orchestrator.schema.status import Status
 from orchestrator.workloads.load import known_names
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10), "omlx": (14, 10), "ds4": (6, 5), "entropy-ladder": (6, 3)}
+CELLS = {"qwen3-pair": (36, 8), "qwen3.5-mtp": (18, 10), "omlx": (14, 10), "ds4": (5, 4), "entropy-ladder": (4, 2)}
 """Speculative cells and blocks."""
 HERE = {"entropy-ladder": {"smollm2-135m-instruct-q4_1.gguf", "smollm2-draft-q8_0.gguf"}}
 """The models of ours that an example asks for; the others are measured on a Mac, with 20 GiB kept free."""
@@ -44,3 +46,16 @@ def test_an_example_loads_and_expands(name):
         yaml.safe_load(path.read_text(encoding="utf-8")),
         build_schema({key: registry.adapter(key) for key in registry.BUILT_IN}),
     )
+
+
+def test_every_cell_of_ds4_is_one_that_speculates_on_the_checkpoint_that_its_drafter_was_made_for():
+    matrix = load_matrix(EXAMPLES / "ds4.yaml", registry.adapters(), known_names())
+    cells = [cell for block in expand(matrix, default_resolver(EXAMPLES, str)).blocks for cell in block.cells]
+    adapter, flags = registry.adapter("ds4"), {"--mtp-model", "--mtp-draft", "--dspark", "--mtp-exact-sampling"}
+    refusals = [adapter.supports(cell, EngineIdentity(capabilities=frozenset(flags))) for cell in cells]
+    assert {refusal.status for refusal in refusals} == {Status.UNSUPPORTED}, "the files are on no machine of ours"
+    assert all(cell.model.target in refusal.reason for cell, refusal in zip(cells, refusals, strict=True))
+    modules = {cell.model.target: set() for cell in cells}
+    for cell in cells:
+        modules[cell.model.target].add(cell.model.mtp)
+    assert sorted(map(len, modules.values())) == [1, 1]

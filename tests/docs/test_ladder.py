@@ -12,11 +12,7 @@ from scripts import make_ladder
 
 CONTENT = json.loads(make_ladder.DATA.read_text(encoding="utf-8"))
 ANSWERS = [dict(zip(CONTENT["columns"], row, strict=True)) for row in CONTENT["answers"]]
-SETS = {
-    ("english", "greedy"): "entropy-ladder-en",
-    ("english", "t0.8"): "entropy-ladder-en",
-    ("korean", "greedy"): "entropy-ladder-ko",
-}
+SETS = {("english", "greedy"): "entropy-ladder-en", ("english", "t0.8"): "entropy-ladder-en"}
 """By workload and sampling."""
 METHODS = {"none", "draft-k2", "ngram"}
 

@@ -190,11 +190,11 @@ def generate(asked: dict[str, str]) -> int:
     begun = time.perf_counter()
     if CONFIG.get("chunked"):
         say(f"processing {count} input tokens: 0/{count} (0.0%)")
-    elif GENERATION == "2026-05":
+    elif GENERATION == "2026-05" and temperature <= 0 and "--mtp" not in asked:
         for layer in range(1, 44):
             sys.stderr.write(f"ds4: gpu prefill layer {layer}/43\r")
             sys.stderr.flush()
-        say(f"ds4: prefill {count}/{count} done")
+        sys.stderr.write("\n")
     time.sleep(PACE_S)
     if CONFIG.get("chunked"):
         say(f"processing {count} input tokens: {count}/{count} (100.0%)")

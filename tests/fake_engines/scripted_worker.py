@@ -1,6 +1,7 @@
 """A worker engine with faults on demand; it speaks the worker protocol and does no inference.
 
-argv: the path of a JSON file ``{"fault": "...", "drafts": bool, "fault_trial": int}``.
+argv: the path of a JSON file ``{"fault": "...", "drafts": bool, "fault_trial": int, "pace_s": float, "slow": [trial,
+factor]}``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ def answer(config: dict[str, object], request: dict[str, object]) -> None:
     drafting = bool(config["drafts"]) and config["fault"] != "drafter_off"
     per_round = 4 if drafting else 1
     pace_s = float(str(config.get("pace_s", 0.001)))
+    slow_trial, factor = config.get("slow") or (None, 1.0)  # type: ignore[misc]
+    if request["trial"] == slow_trial:
+        pace_s *= float(str(factor))
     tokens = [[(7 * i) % 100, now + pace_s * (1 + i // per_round), i // per_round] for i in range(count)]
     say(
         event="done",

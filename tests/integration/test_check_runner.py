@@ -13,6 +13,7 @@ from orchestrator.exactness.groups import Mark
 from orchestrator.report.analysis.checks import run_checks as report_checks
 from orchestrator.runner.arm import Arm
 from orchestrator.runner.check_run import planned_checks, run_checks
+from orchestrator.runner.events import Said
 from orchestrator.runner.execute import execute
 from orchestrator.schema.record import CheckArm, CheckEndRecord, CheckPlanRecord, CheckRecord
 from orchestrator.schema.result import Group, Verdict
@@ -45,9 +46,9 @@ def whole(tmp_path_factory):
     return adapter, directory, check(adapter, folder, directory, LARGER)
 
 
-def check(adapter, folder, directory, presets=SMALL, **how):
+def check(adapter, folder, directory, presets=SMALL, listen=lambda _: None, **how):
     with directory.lock():
-        run_checks(make_sampling_job(adapter, folder, **how), directory, lambda _: None, presets)
+        run_checks(make_sampling_job(adapter, folder, **how), directory, listen, presets)
     return Index.build(directory.records())
 
 
@@ -153,12 +154,19 @@ def test_a_decided_check_is_left_alone_and_a_rerun_is_a_new_experiment(adapter, 
     assert list(directory.records()) == before
     assert len(adapter.launched) == launched
     adapter.rules["bad"] = "sample_match"
-    index = check(adapter, tmp_path, directory, selected=(BAD,), again=True)
+    said = []
+    index = check(adapter, tmp_path, directory, listen=said.append, selected=(BAD,), again=True)
     state = index.checks[BAD]
     assert (state.attempt, state.earlier) == (2, (1,))
+    assert [one.attempt for one in state.before] == [1]
     found = outcome(index, BAD).results[0]
-    assert found.verdict is Verdict.PASS
-    assert found.evidence.endswith("experiment 2, earlier ones are in the journal")
+    # What failed clearly is not undone by repeating it with a mended engine under the same fingerprint.
+    assert found.verdict is Verdict.FAIL
+    assert "experiment 1 failed (p " in found.evidence
+    assert "; experiment 2 passed (p " in found.evidence
+    assert found.evidence.endswith("; experiment 1 failed at 0.01 ÷ 2 experiments too")
+    assert report_checks(index).placements[state.cell].group is Group.CONTRADICTED
+    assert any("experiment 1 failed" in one.text for one in said if isinstance(one, Said))
     first, second = ({s for b in batches(directory) if b.attempt == n for s in b.seeds} for n in (1, 2))
     assert not first & second
 

@@ -13,9 +13,10 @@ from orchestrator.report.analysis.analyse import analyse
 from orchestrator.report.analysis.findings import Advice
 from orchestrator.runner.events import PreciseEnough, QueueGrew, RunStarted, SessionDone
 from orchestrator.runner.execute import execute
-from orchestrator.schema.record import AttemptRecord, CellRecord, SessionRecord, SetRecord
+from orchestrator.schema.record import AttemptRecord, CellRecord, Phase, SessionRecord, SetRecord, TrialRecord
 from orchestrator.schema.result import Outcome
 from orchestrator.schema.status import Status
+from orchestrator.stats.stability import FlagKind
 from orchestrator.store.index import Index
 from orchestrator.store.outcome import exit_code, select_failed
 
@@ -218,3 +219,37 @@ def test_one_faster_cell_needs_no_confirmation(adapter, directory, tmp_path):
     assert not [event for event in events if isinstance(event, QueueGrew)]
     advice = analyse(index, directory.header).recommendations[0].by_sampling[0]
     assert (advice.best.id, advice.confirmed) == (DRAFT, None)
+
+
+TURNING = dataclasses.replace(SETTINGS, sessions=4, trials=3)
+
+
+def prompts_by_set(directory, cell):
+    found = {}
+    for record in directory.records():
+        if isinstance(record, TrialRecord) and record.place.cell == cell and record.phase is Phase.MEASURED:
+            found.setdefault(record.place.set_index, []).append(record.prompt_id)
+    return found
+
+
+def test_each_set_begins_with_another_prompt_in_all_arms_alike(adapter, directory, tmp_path):
+    run(adapter, tmp_path, directory, settings=TURNING)
+    orders = prompts_by_set(directory, BASE)
+    first, second, third = orders[0]
+    assert orders == {0: [first, second, third], 1: [second, third, first], 2: [third, first, second], 3: orders[0]}
+    assert all(prompts_by_set(directory, cell) == orders for cell in (DRAFT, NGRAM, TWIN))
+
+
+def test_a_drafter_with_a_memory_keeps_its_block_in_one_order(adapter, directory, tmp_path):
+    adapter.remembers = NGRAM
+    run(adapter, tmp_path, directory, settings=TURNING)
+    for cell in (BASE, DRAFT, NGRAM, TWIN):
+        orders = prompts_by_set(directory, cell)
+        assert list(orders.values()) == [orders[0]] * 4
+
+
+def test_a_first_answer_that_is_slow_in_every_process_is_flagged(adapter, directory, tmp_path):
+    adapter.pace, adapter.slow = paced(), (1, 1.4)  # after one warm-up
+    index, _ = run(adapter, tmp_path, directory, settings=TURNING)
+    kinds = {flag.kind for flag in analyse(index, directory.header).by_id(DRAFT).flags}
+    assert FlagKind.SLOW_FIRST in kinds

@@ -145,7 +145,10 @@ def test_validity_names_what_weighs(full: Report) -> None:
 def test_advice_rests_on_exact_cells_alone(full: Report) -> None:
     advice = {(one.engine, one.workload): one for one in full.analysis.recommendations}
     assert advice["mlx-lm", "short"].advice is Advice.ON
-    assert advice["llama.cpp", "short"].advice is Advice.OFF
+    # A slower cell does not settle it where another was not comparable, or is too noisy to be told.
+    assert [(one.advice, one.why) for one in advice["llama.cpp", "short"].by_sampling] == [
+        (Advice.UNKNOWN, Why.NOT_COMPARABLE), (Advice.UNKNOWN, Why.TOO_NOISY),
+    ]  # fmt: skip
     # ds4's fastest cells are opportunistic, unproven or contradicted: none of them is ever advised.
     assert [(one.advice, one.why) for one in advice["ds4", "short"].by_sampling] == [
         (Advice.UNKNOWN, Why.NOT_EXACT)

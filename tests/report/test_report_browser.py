@@ -290,6 +290,27 @@ def test_sorting_filtering_and_the_address_hold_together(browser: chromium.Chrom
     assert browser.complaints() == []
 
 
+def test_the_name_of_a_model_leaves_its_rows_and_its_baselines_alone(
+    browser: chromium.Chromium, tmp_path: Path
+) -> None:
+    gain = dataclasses.replace(run_builder.full_blocks()[2], attempts=1)
+    other = dataclasses.replace(gain, model=dataclasses.replace(gain.model, name="large"))
+    page_ = write_report(run_builder.write_run(tmp_path / "two", (gain, other), run_builder.IDENTITIES), "en")
+    rows = '[...document.querySelector("table[data-sortable]").tBodies[0].rows]'
+    shown = f"{rows}.filter((row) => !row.hidden).map((row) => row.cells[0].textContent)"
+    browser.show(width=1440, dark=False)
+    browser.open(page_)
+    assert len(browser.ask(shown)) == 6
+    browser.open(page_, fragment="#~q=large")
+    left = browser.ask(shown)
+    assert len(left) == 3
+    assert all("large" in text for text in left)
+    # A baseline stays beside each row that is left, although it does not hold the word itself.
+    browser.open(page_, fragment="#~q=large+draft-k4")
+    assert [row.split("·")[0].strip() for row in browser.ask(shown)] == ["mlx-lmnone", "draft-k4mlx-lm"]
+    assert browser.complaints() == []
+
+
 def test_without_scripts_everything_is_there(browser: chromium.Chromium, pages: dict[str, Path]) -> None:
     browser.show(width=1280, dark=False)
     browser.open(pages["en"])

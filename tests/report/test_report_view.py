@@ -60,7 +60,7 @@ def test_sentences_are_grouped_and_contradicted_ones_are_alarms(full: Report) ->
 def test_decisions_say_on_off_or_why_not(full: Report) -> None:
     told = {one.where: (one.word, one.tone, one.major) for one in full.view.decisions}
     assert told == {
-        "llama.cpp · tiny · short": ("Leave it off", "bad", True),
+        "llama.cpp · tiny · short": ("Cannot say", "ask", True),
         "mlx-lm · tiny · short": ("Turn it on", "good", True),
         "mlx-lm · tiny · long": ("Turn it on", "good", True),
         "ds4 · tiny · short": ("Cannot say", "ask", True),

@@ -19,6 +19,7 @@ WARM = Sampling("t0.8", 0.8, 1, 40, 0.95, 0.05, 1.0, 0.0, 0.0)
 NONE = Method("none", MethodKind.NONE)
 MTP = Method("mtp-k1", MethodKind.MTP, 1)
 CHAIN = Method("mtp-k3", MethodKind.MTP, 3)
+ADAPTIVE = Method("mtp-up-to-k3", MethodKind.MTP, 3, options={"adaptive": True})
 DFLASH = Method("dflash", MethodKind.DRAFT, 15, "dflash")
 
 

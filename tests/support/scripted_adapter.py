@@ -41,7 +41,8 @@ class MethodOptions(BaseModel):
 class ScriptedAdapter:
     """``faults`` maps a method name to a fault; it may be changed between runs, as a user repairs a cell.
 
-    ``pace`` gives the seconds of a pass by cell id and how often the cell was launched before, for exact times.
+    ``pace`` gives the seconds of a pass by cell id and how often the cell was launched before, for exact times; ``slow``
+    names a trial of each session and how many times longer it takes. ``remembers`` is a cell's drafter with a memory.
     """
 
     name = "scripted"
@@ -58,12 +59,17 @@ class ScriptedAdapter:
         self.version = "1"
         self.launched = []
         self.pace = None
+        self.slow = None
+        self.remembers = None
 
     def probe_commands(self, config):
         return ()
 
     def identify(self, config, outputs):
         return EngineIdentity(facts={"scripted": self.version}, version=self.version)
+
+    def keeps_state(self, cell):
+        return cell.id == self.remembers
 
     def supports(self, cell, identity):
         return None
@@ -77,6 +83,7 @@ class ScriptedAdapter:
             "fault": self.faults.get(cell.id, self.faults.get(cell.method.name, "none")),
             "fault_trial": cell.method.options.get("fault_trial", 1),
             "drafts": cell.method.kind is not MethodKind.NONE,
+            "slow": self.slow,
             "pace_s": self.pace(cell.id, self.launched.count(cell.id) - 1) if self.pace is not None else 0.001,
         }
         return Launch(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from orchestrator.exactness.coverage import coverage as coverage_of_faults
 from orchestrator.report.analysis import ledger
 from orchestrator.report.analysis.acceptance import decomposition_of, drafting_of, sweeps_of
+from orchestrator.report.analysis.advice import recommend
 from orchestrator.report.analysis.checks import Checks, run_checks
 from orchestrator.report.analysis.findings import CACHED_FIRST, COMPARED, WAIT, Analysis, CellFinding
 from orchestrator.report.analysis.measures import (
@@ -21,11 +22,12 @@ from orchestrator.report.analysis.measures import (
     missing,
     phase_times,
     problem_counts,
+    process_totals,
     reached_by_both,
     summaries,
 )
 from orchestrator.report.analysis.quality import broken_answers, quality_of
-from orchestrator.report.analysis.verdicts import coverage, recommend, validity
+from orchestrator.report.analysis.verdicts import coverage, validity
 from orchestrator.schema.cell import Role
 from orchestrator.schema.metrics import VOCABULARY, Unit
 from orchestrator.schema.record import CONFIRM, RunHeader
@@ -52,7 +54,7 @@ DOUBTFUL_SHARE = 0.05
 """Answers that may break an invariant before such metrics are no longer compared."""
 
 SHOWN: tuple[str, ...] = (
-    *COMPARED, "output_tokens", "load_time", "prompt_tokens", "engine_prefill_time", "engine_decode_rate",
+    *COMPARED, "time_to_16", "output_tokens", "load_time", "prompt_tokens", "engine_prefill_time", "engine_decode_rate",
     "swap_delta", *sorted(DRAFTING),
 )  # fmt: skip
 """Metrics for which a missing value is explained."""
@@ -255,6 +257,7 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
         stopped=pair.attempt.stopped if pair.attempt is not None else "",
         blocked=pair.blocked,
         phases=phase_times(state, pair.cell),
+        per_process=process_totals(state, pair.cell),
         quality=_quality(state, pair, comparisons, headline),
     )
 

@@ -12,8 +12,7 @@ from orchestrator.exactness.coverage import REPLAYS, Gate, active_gates
 from orchestrator.exactness.cross import cross_scored
 from orchestrator.exactness.greedy import greedy_identity
 from orchestrator.exactness.groups import Mark, mark, place
-from orchestrator.exactness.outputs import MEASURED
-from orchestrator.exactness.replays import replayed
+from orchestrator.exactness.replays import replayed, scored_answers
 from orchestrator.exactness.seed import seed_identity
 from orchestrator.schema.adapter import Claim, Rule
 from orchestrator.schema.cell import CHECK_SUFFIX, Role
@@ -72,7 +71,11 @@ def run_checks(index: Index) -> Checks:
             identities[state.id] = identity
         elif state.trials:
             seed = seed_identity(state.id, state.baseline or "", ours, twin)
-        cross = cross_scored(state, told, _ids_by_cell(ours)) if state.trials and (scoring or told.scored) else None
+        cross = None
+        if state.trials and (scoring or told.scored):
+            arms = (state.baseline or "", state.id)
+            counted = {cell: scored_answers(ours, cell, greedy=greedy) for cell in arms}
+            cross = cross_scored(state, told, counted)
         judged = _distribution(index, state)
         distribution, beside = (judged[0], judged[1:]) if judged else (None, ())
         made = checks_of(
@@ -100,14 +103,6 @@ def _distribution(index: Index, state: CellState) -> tuple[CheckResult, ...]:
         words = f"not tested: {check.reason or check.status.value}"
         return (CheckResult(DISTRIBUTION, Verdict.NOT_TESTED, words),)
     return judge_check(check, state.claim).results
-
-
-def _ids_by_cell(outputs: tuple[Output, ...]) -> dict[str, frozenset[tuple[int, ...]]]:
-    cells = {one.cell for one in outputs}
-    return {
-        cell: frozenset(one.token_ids for one in outputs if one.cell == cell and one.phase == MEASURED)
-        for cell in cells
-    }
 
 
 def _of_block(every: tuple[Output, ...], state: CellState, twin: str | None) -> tuple[Output, ...]:

@@ -35,6 +35,21 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessTotal:
+    """Running totals that an engine gives once a process, and not by answer.
+
+    Args:
+        total: one value per process.
+        requests: how many requests, warm-up included, the shortest and the longest of these processes served.
+        note: what the engine's total holds, as it was recorded.
+    """
+
+    total: Summary
+    requests: tuple[int, int]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class DraftTotals:
     """Draft tokens over the measured trials of a cell; ``None`` where the engine does not tell them apart."""
 
@@ -59,7 +74,7 @@ class Drafting:
     """What became of a cell's draft tokens.
 
     Args:
-        rate: Σ accepted ÷ Σ drafted with a bootstrap over prompts; ``None`` when nothing was drafted.
+        rate: Σ accepted ÷ Σ drafted with an interval over prompts; ``None`` when nothing was drafted.
         positions: by draft position, empty where the engine does not report it.
         flat_p: p of the test that conditional acceptance is the same at all positions.
         categories: by category of prompt, in the order of the prompts.
@@ -114,7 +129,7 @@ class CellFinding:
         headline: the metric that tells the wait: ``e2e_latency``, or a ``time_to_n`` where lengths differ.
         longest_n: the largest N that all measured trials of cell and baseline reached.
         lengths: whether the answers are of one length, and the sentence that says why.
-        acceptance: pooled Σ ÷ Σ with a bootstrap over prompts.
+        acceptance: pooled Σ ÷ Σ with an interval over prompts.
         flags: warnings about the cell's total wait.
         problems: broken invariants of pooled trials, each with its count.
         mark: how far the claim of exactness was checked.
@@ -124,6 +139,7 @@ class CellFinding:
         stopped: why an adaptive attempt stopped early; else empty.
         blocked: whether the attempt's cells ran one after the other instead of interleaved.
         phases: seconds by part of a round, from the instrumented repeat alone; never of the measured trials.
+        per_process: by metric of one answer, where the engine gives a running total of the process alone.
     """
 
     state: CellState
@@ -151,6 +167,7 @@ class CellFinding:
     stopped: str = ""
     blocked: bool = False
     phases: Mapping[str, Summary] = field(default_factory=dict)
+    per_process: Mapping[str, ProcessTotal] = field(default_factory=dict)
     quality: Quality | None = None
     """Of the answers, beside the baseline's; ``None`` where nothing was measured."""
 
@@ -199,7 +216,12 @@ class Why(StrEnum):
 class SamplingAdvice:
     """The advice for one engine, model, workload and sampling; ``best`` is the cell that it rests on.
 
-    ``confirmed`` says whether the best of several faster cells was measured anew; ``None`` where it is the only one.
+    Args:
+        best: where it pays, the cell to turn on; where it does not, the one that lost least; where nothing can be
+            said, the one that could still win.
+        confirmed: whether the best of several faster cells was measured anew; ``None`` where it is the only one.
+        gaining: how many cells made people wait less.
+        unstable: whether the waits of ``best`` or of its baseline vary too much for a place among others.
     """
 
     sampling: str
@@ -208,11 +230,13 @@ class SamplingAdvice:
     best: CellFinding | None
     considered: tuple[CellFinding, ...]
     confirmed: bool | None = None
+    gaining: int = 0
+    unstable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The advice for one engine, model and workload; ``advice`` is ``None`` where it pays for some samplings only."""
+    """The advice for one engine, model and workload; ``advice`` is ``None`` where each sampling needs its own."""
 
     engine: str
     model: str

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from orchestrator.report.analysis.findings import DraftTotals, Missing
+from orchestrator.report.analysis.findings import DraftTotals, Missing, ProcessTotal
 from orchestrator.schema.cell import Role
 from orchestrator.schema.metrics import TIME_TO_N, VOCABULARY, Scope
 from orchestrator.schema.observation import Absence, Observation
@@ -105,6 +105,25 @@ def phase_times(state: CellState, arm: Arm) -> dict[str, Summary]:
     return {metric: summary(found) for metric, found in values.items() if found}
 
 
+def process_totals(state: CellState, arm: Arm) -> dict[str, ProcessTotal]:
+    """Metrics of an answer that the engine totals over a process: no answer has its own, and it is not divided here."""
+    values: dict[str, list[float]] = defaultdict(list)
+    notes: dict[str, str] = {}
+    for session in arm.sessions:
+        for item in session.observations:
+            if _is_total(item) and isinstance(item.value, int | float) and not isinstance(item.value, bool):
+                values[item.metric].append(float(item.value))
+                notes.setdefault(item.metric, item.note or "")
+    if not values:
+        return {}
+    served = Counter(trial.place for trial in (*state.partner_trials, *state.trials))
+    counts = [served[session.place] for session in arm.sessions]
+    return {
+        metric: ProcessTotal(summary(found), (min(counts), max(counts)), notes[metric])
+        for metric, found in values.items()
+    }
+
+
 def missing(state: CellState, arm: Arm, metrics: Iterable[str]) -> tuple[dict[str, Missing], dict[str, Missing]]:
     """Why metrics have no value at all; and where some records have one, why and how many others do not."""
     absences: dict[str, list[Observation]] = defaultdict(list)
@@ -137,10 +156,16 @@ def _recorded(said: Sequence[Observation]) -> Missing:
 
 
 def _observations(arm: Arm) -> Iterable[Observation]:
+    """Of answers and of sessions; a total of a process is no value of an answer, and stands among neither."""
     for trial in arm.trials:
         yield from trial.observations
     for session in arm.sessions:
-        yield from session.observations
+        yield from (item for item in session.observations if not _is_total(item))
+
+
+def _is_total(item: Observation) -> bool:
+    """Whether what a session reports is a metric of one answer: a running total of its process."""
+    return item.absent is None and VOCABULARY[item.metric].scope is Scope.TRIAL
 
 
 def _unmeasured(state: CellState) -> Missing:

@@ -75,6 +75,18 @@ const filter = (text) => {
     item.hidden = !wanted.every((word) => told.includes(word));
     shown += item.hidden ? 0 : "row" in item.dataset;
   }
+  // A baseline stays where it holds every word itself, or where one of its rows does.
+  for (const { all } of tables.values()) {
+    let base = null;
+    for (const row of all) {
+      if ("row" in row.dataset) {
+        if (base && !row.hidden) base.hidden = false;
+      } else {
+        base = row;
+        base.hidden = !wanted.every((word) => base.textContent.toLowerCase().includes(word));
+      }
+    }
+  }
   document.querySelector("#filtered").textContent = wanted.length ? words.shown + ": " + shown : "";
 };
 if (input) {

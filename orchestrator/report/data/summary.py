@@ -95,7 +95,7 @@ def summary_json(analysis: Analysis, header: RunHeader) -> str:
     told = _short(summary_data(analysis, header))
     if not is_whole(analysis):
         for cell in told["cells"]:
-            for one in (*cell["values"].values(), *cell["phases"].values()):
+            for one in (*cell["values"].values(), *cell["phases"].values(), *cell["per_process"].values()):
                 del one["values"]
             for row in cell["comparisons"].values():
                 del row["bootstrap"], row["session_ratios"]
@@ -149,6 +149,13 @@ def _cell(cell: CellFinding) -> dict[str, Any]:
                 "note": "instrumented repeat; adds synchronisations",
             }
             for metric, one in sorted(cell.phases.items())
+        },
+        "per_process": {
+            metric: {
+                "median": one.total.median, "mad": one.total.mad, "n": one.total.n, "values": list(one.total.values),
+                "requests": list(one.requests), "note": one.note,
+            }
+            for metric, one in sorted(cell.per_process.items())
         },
         "absent": {metric: {"why": one.absence.value, "note": one.why} for metric, one in sorted(cell.missing.items())},
         "draft_totals": {

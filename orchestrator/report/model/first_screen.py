@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.report.language.words import Rich
-from orchestrator.report.model.parts import CellSentence, Fact, Link
+from orchestrator.report.model.parts import CellSentence, Clause, Fact, Link
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One piece of advice on the first screen; ``tone`` is ``good``, ``bad``, ``flat`` or ``ask``.
 
-    ``tones`` are those of the lines: where it pays for one sampling and not for another, they differ.
+    ``tones`` are those of the lines: where it pays for one sampling and not for another, they differ. ``kept`` says for
+    each line what else changed: the answers, and the memory.
     """
 
     anchor: str
@@ -24,6 +25,7 @@ class Decision:
     notes: tuple[str, ...]
     major: bool
     tones: tuple[str, ...] = ()
+    kept: tuple[tuple[Clause, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,9 @@ def _answer(view: ReportView, words: Words) -> list[str]:
     decided = []
     for one in view.decisions:
         decided.append(f"- **{one.icon} {escape(one.word)}** · {escape(one.where)}")
-        decided += [f"  - {said}" for said in (*map(rich, one.lines), *map(escape, one.notes))]
+        kept = (*one.kept, *(() for _ in one.lines[len(one.kept) :]))
+        told = [(line, *(each.rich for each in more)) for line, more in zip(one.lines, kept, strict=True)]
+        decided += [f"  - {said}" for said in (*("; ".join(map(rich, each)) for each in told), *map(escape, one.notes))]
     parts.append("\n".join(decided))
     parts += [escape(text) for text in (view.demo, view.unpinned)]
     for group in view.sentences:

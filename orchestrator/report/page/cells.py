@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.report.analysis.findings import CellFinding, Missing
+from orchestrator.report.analysis.findings import CellFinding, Missing, ProcessTotal
 from orchestrator.report.language import numerals
 from orchestrator.report.language.untrusted import clean
-from orchestrator.report.language.words import Words
+from orchestrator.report.language.words import Words, mark
 from orchestrator.report.model.parts import Bar, CellView
 from orchestrator.report.page.naming import evidence_anchor
 from orchestrator.schema import units
@@ -157,12 +157,39 @@ def thrown_away(cell: CellFinding, notes: Notes, words: Words) -> CellView:
         return absent(missing_in(cell, "drafted_tokens"), notes, words)
     lost = totals.drafted - totals.accepted
     if totals.refused is None or totals.discarded is None:
-        why = words.say("The engine does not tell refused from discarded tokens.")
-        return CellView(
-            f"{lost}", lines=(words.say("parts not reported"),), why=why, note=notes.number(why), sort=f"{lost}"
-        )
+        lines, why = _parts_told(cell, words)
+        return CellView(f"{lost}", lines=lines, why=why, note=notes.number(why), sort=f"{lost}")
     parts = words.say("{refused} refused", refused=totals.refused), words.say("{n} discarded", n=totals.discarded)
     return CellView(f"{lost}", lines=parts, bar=_bar(cell, words), sort=f"{lost}")
+
+
+def _parts_told(cell: CellFinding, words: Words) -> tuple[tuple[str, ...], str]:
+    """Refused and discarded tokens of the answers that tell them, with the reason that was recorded at the others."""
+    drafting = cell.summaries.get("drafted_tokens")
+    lines = []
+    for metric, message in (
+        ("rejected_tokens", mark("{n} refused in {some} of {all} answers")),
+        ("discarded_tokens", mark("{n} discarded in {some} of {all} answers")),
+    ):
+        found = cell.summaries.get(metric)
+        if found is not None and drafting is not None:
+            lines.append(words.say(message, n=f"{sum(found.values):.0f}", some=found.n, all=drafting.n))
+    for metric in ("rejected_tokens", "discarded_tokens"):
+        lost = cell.partial.get(metric) or cell.missing.get(metric)
+        if lost is not None and lost.why:
+            return tuple(lines) or (words.say("parts not reported"),), absence_reason(lost, words)
+    why = words.say("The engine does not tell refused from discarded tokens.")
+    return tuple(lines) or (words.say("parts not reported"),), why
+
+
+def per_process(found: ProcessTotal, words: Words) -> str:
+    """``per process of 4 answers``: what a running total spans."""
+    low, high = found.requests
+    if low != high:
+        return words.say("per process of {low} to {high} answers, warm-up included", low=low, high=high)
+    return words.count(
+        "per process of {number} answer, warm-up included", "per process of {number} answers, warm-up included", low
+    )
 
 
 def _bar(cell: CellFinding, words: Words) -> Bar | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import zlib
+from collections.abc import Iterable
 
 from orchestrator.exactness.groups import Mark
 from orchestrator.report.analysis.findings import CellFinding
@@ -59,6 +60,13 @@ def full_name(cell: CellFinding) -> str:
 def names(cell: CellFinding, *axes: str) -> str:
     """Some of the axes' names in a row."""
     return " · ".join(clean(cell.name(axis), 60) for axis in axes) + twin_mark(cell)
+
+
+def told_apart(cell: CellFinding, among: Iterable[CellFinding], *, engine: bool = True) -> str:
+    """A cell's label within one workload: engine, method and sampling, and the model where there are several."""
+    models = {one.name("model") for one in among}
+    axes = (*(("engine",) if engine else ()), *(("model",) if len(models) > 1 else ()), "method", "sampling")
+    return names(cell, *axes)
 
 
 def twin_mark(cell: CellFinding) -> str:

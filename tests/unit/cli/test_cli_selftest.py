@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 
 from orchestrator.cli.selftest import run_selftest
 from orchestrator.exactness.coverage import Fault, Gate
+from orchestrator.schema.status import Status
 from orchestrator.selftest import run as selftest_run
 from orchestrator.selftest.proxy import AT, EVERY, FOREIGN, Corruption
 
@@ -16,6 +18,8 @@ CAUGHT = selftest_run.Result(Fault.DUPLICATED, "greedy", (Gate.STREAM,), ("unpar
 BLIND = selftest_run.Result(Fault.LENIENT, "t0.8", (), (), ())
 MISSED = selftest_run.Result(Fault.STALLED, "greedy", (), (), (Gate.CLOCKS,))
 WRONG_GATE = selftest_run.Result(Fault.STALLED, "greedy", (Gate.COUNTS,), ("x",), (Gate.CLOCKS,))
+BROKEN = selftest_run.Result(Fault.DUPLICATED, "greedy", (), (), (Gate.STREAM,), "failed: the engine ended")
+CRASHED = selftest_run.Result(Fault.CONTROL, "greedy", (), (), (), "failed: the engine ended")
 DIRTY = selftest_run.Result(Fault.CONTROL, "greedy", (Gate.COUNTS,), ("x",), ())
 
 
@@ -27,6 +31,8 @@ DIRTY = selftest_run.Result(Fault.CONTROL, "greedy", (Gate.COUNTS,), ("x",), ())
         ((CLEAN, MISSED), 1, "NOT CAUGHT"),
         ((CLEAN, WRONG_GATE), 1, "NOT CAUGHT as it must be"),
         ((DIRTY, CAUGHT), 1, "NOT CLEAN"),
+        ((CLEAN, BROKEN), 1, "no gate: failed: the engine ended"),
+        ((CRASHED, CAUGHT), 1, "BROKE OFF"),
     ],
 )
 def test_exit_status_and_words(results, code, said, monkeypatch, tmp_path, capsys):
@@ -40,6 +46,27 @@ def test_exit_status_and_words(results, code, said, monkeypatch, tmp_path, capsy
     assert said in shown
     assert "default checks: greedy identity" in shown
     assert (asked[0].greedy_identity, asked[0].cross_scoring) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "gate"),
+    [
+        (Status.UNPARSED, Gate.STREAM),
+        (Status.CONTAMINATED, Gate.CONTAMINATION),
+        (Status.NOT_ENGAGED, Gate.ENGAGEMENT),
+        (Status.FAILED, None),
+        (Status.TIMEOUT, None),
+        (Status.ABORTED, None),
+    ],
+)
+def test_only_a_status_that_a_gate_gives_counts_as_caught(status, gate):
+    cell = SimpleNamespace(sampling=SimpleNamespace(name="greedy"))
+    state = SimpleNamespace(id="c", status=status, reason="why", trials=(), failed_trials=())
+    judged = SimpleNamespace(placements={"c": SimpleNamespace(checks=())})
+    found = selftest_run._result(Fault.DUPLICATED, cell, state, judged, frozenset({Gate.STREAM}))
+    assert found.caught_by == ((gate,) if gate is not None else ())
+    assert found.broke == ("" if gate is not None else f"{status.value}: why")
+    assert found.good is (gate is Gate.STREAM)
 
 
 def stream(fault: str, count: int = 30) -> list[dict]:

@@ -16,13 +16,26 @@ from orchestrator.exactness.distribution import (
 )
 from orchestrator.exactness.prefix_tree import TreeTest, detectable_tv, total_variation, tree_test
 from orchestrator.schema.result import Verdict
-from scripts.samplers import SIMULATED, TARGET, Simulated, check, generate, off_arms, plain, rejection, sample_match
+from scripts.samplers import (
+    SIMULATED,
+    TARGET,
+    Simulated,
+    check,
+    generate,
+    injected_token,
+    off_arms,
+    plain,
+    rejection,
+    sample_match,
+)
 
 
 @pytest.mark.parametrize("one", SIMULATED, ids=lambda one: one.title)
-def test_simulated_samplers_are_judged_rightly_at_screen_size(one: Simulated) -> None:
-    found = check(one.rule, SCREEN, stale=one.stale)
-    assert found.check.verdict is one.verdict, found.check.evidence
+def test_simulated_samplers_are_judged_rightly(one: Simulated) -> None:
+    # One token in twenty rounds is less than `screen` sees, as the table says.
+    preset = CERTIFY if one.rule is injected_token else SCREEN
+    found = check(one.rule, preset, stale=one.stale).results[0]
+    assert found.verdict is one.verdict, found.evidence
 
 
 def test_the_contexts_have_the_entropy_that_the_check_asks_for() -> None:
@@ -32,7 +45,9 @@ def test_the_contexts_have_the_entropy_that_the_check_asks_for() -> None:
 
 
 def test_exact_samplers_rarely_fail_and_are_mostly_settled() -> None:
-    verdicts = [check(rule, SCREEN, seed).check.verdict for seed in range(2, 8) for rule in (rejection, sample_match)]
+    verdicts = [
+        check(rule, SCREEN, seed).results[0].verdict for seed in range(2, 8) for rule in (rejection, sample_match)
+    ]
     assert verdicts.count(Verdict.FAIL) <= 1
     assert verdicts.count(Verdict.PASS) >= 10
 
@@ -40,9 +55,9 @@ def test_exact_samplers_rarely_fail_and_are_mostly_settled() -> None:
 def test_the_negative_control_decides_whether_a_pass_means_anything() -> None:
     # 400 generations cannot tell T × 0.97 from T, so that silence about the cell proves nothing either.
     weak = Preset("weak", 400, 2, 0.97)
-    found = check(sample_match, weak)
-    assert found.check.verdict is Verdict.UNDERPOWERED
-    assert "a lower temperature was not noticed" in found.check.evidence
+    found = check(sample_match, weak).results[0]
+    assert found.verdict is Verdict.UNDERPOWERED
+    assert "a lower temperature was not noticed" in found.evidence
 
 
 def test_a_baseline_that_differs_from_itself_is_no_measure() -> None:
@@ -60,9 +75,13 @@ def test_too_few_generations_are_underpowered_and_never_passed() -> None:
 
 
 def test_pass_prints_the_distance_it_could_have_seen() -> None:
-    found = check(rejection, SCREEN)
-    assert found.detectable is not None
-    assert f"a total variation of {found.detectable:.2f} at every compared place" in found.check.evidence
+    outcome = check(rejection, SCREEN)
+    assert outcome.detail is not None
+    seen, evidence = outcome.detail.detectable, outcome.results[0].evidence
+    assert seen is not None
+    assert f"a total variation of {seen:.2f} after every prefix that 200 generations of either arm share" in evidence
+    own, compared = (sum(getattr(one, name) for one in outcome.detail.on) for name in ("own", "compared"))
+    assert f"({100 * (1 - own / compared):.0f} % of the compared tokens follow rarer ones" in evidence
 
 
 def test_certify_is_larger_than_screen_and_its_control_closer() -> None:
@@ -71,9 +90,9 @@ def test_certify_is_larger_than_screen_and_its_control_closer() -> None:
 
 
 def test_certify_passes_an_exact_sampler_and_catches_a_smaller_slip() -> None:
-    assert check(rejection, CERTIFY).check.verdict is Verdict.PASS
+    assert check(rejection, CERTIFY).results[0].verdict is Verdict.PASS
     slip = check(plain(0.93), CERTIFY)
-    assert slip.check.verdict is Verdict.FAIL
+    assert slip.results[0].verdict is Verdict.FAIL
 
 
 def test_one_node_is_pearsons_test() -> None:
@@ -155,6 +174,48 @@ def test_the_power_that_is_stated_is_had() -> None:
     assert 168 <= found <= 195
 
 
+def branching(generator: np.random.Generator, root: np.ndarray, tables: np.ndarray, n: int) -> list[tuple[int, int]]:
+    first = generator.choice(len(root), n, p=root)
+    drawn = (generator.random(n)[:, None] > tables.cumsum(axis=1)[first]).sum(axis=1)
+    return [(int(a), int(b)) for a, b in zip(first, drawn, strict=True)]
+
+
+def moved_apart(generator: np.random.Generator, base: np.ndarray, shift: float) -> np.ndarray:
+    """Every row ``shift`` away in total variation, half of its tokens up and half down, in a direction of its own."""
+    signs = np.stack([generator.permutation(np.where(np.arange(base.shape[1]) % 2, 1, -1)) for _ in base])
+    return np.asarray(base * (1 + 2 * shift * signs))
+
+
+def test_the_power_that_is_stated_is_had_where_prefixes_differ_in_opposite_directions() -> None:
+    # Three prefixes with a test of their own, and ten rare ones, whose differences cancel in their common node.
+    root, base = np.asarray([*[0.25] * 3, *[0.025] * 10]), np.full((13, 10), 0.1)
+    generator, found, share = np.random.default_rng(21), 0, []
+    for _ in range(200):
+        left = branching(generator, root, base, 1_000)
+        shift = tree_test(left, branching(generator, root, base, 1_000), skip=1, depth=1).detectable(0.01)
+        assert shift is not None
+        other = tree_test(left, branching(generator, root, moved_apart(generator, base, shift), 1_000), skip=1, depth=1)
+        found += other.p is not None and other.p < 0.01
+        share.append(other.own / other.compared)
+    assert 168 <= found <= 195
+    assert 0.7 < np.mean(share) < 0.8
+
+
+def test_rare_prefixes_alone_pass_nothing() -> None:
+    # Twenty prefixes of fifty generations: a shift of 0.2 in twenty directions leaves no trace in the common node.
+    root, base, generator = np.full(20, 0.05), np.full((20, 10), 0.1), np.random.default_rng(22)
+    off, again = branching(generator, root, base, 1_000), branching(generator, root, base, 1_000)
+    on = branching(generator, root, moved_apart(generator, base, 0.2), 1_000)
+    sharp = branching(generator, root, np.tile([0.2, 0.2, *[0.075] * 8], (20, 1)), 1_000)
+    samples = ContextSamples("p", tuple(on), tuple(off), tuple(again), tuple(sharp))
+    found = distribution_check((samples,), skip=1, depth=1)
+    assert (found.check.verdict, found.detectable) == (Verdict.UNDERPOWERED, None)
+    assert found.check.evidence.startswith("no prefix is shared by 200 generations")
+    # A shift that is common to them does show, and a rejection needs no proof of power.
+    caught = distribution_check((ContextSamples("p", tuple(sharp), tuple(off), tuple(again), tuple(sharp)),), skip=1)
+    assert caught.check.verdict is Verdict.FAIL
+
+
 def test_total_variation_says_its_bias() -> None:
     left, right = ((1,),) * 600 + ((2,),) * 400, ((1,),) * 400 + ((2,),) * 600
     found = total_variation(left, right, seed=1, shuffles=199)
@@ -171,7 +232,7 @@ def test_total_variation_says_its_bias() -> None:
 
 def test_holm_over_contexts() -> None:
     def one(p: float | None) -> TreeTest:
-        return TreeTest(p, 0.0, 1, 1, 0, 200, 200)
+        return TreeTest(p, 0.0, 1, 1, 0, 200, 200, 200)
 
     assert smallest_holm_p([one(0.02), one(0.5), one(None)]) == pytest.approx(0.04)
     assert smallest_holm_p([one(0.9), one(0.8)]) == 1.0

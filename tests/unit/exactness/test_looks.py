@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from orchestrator.exactness.distribution import ALPHA, CERTIFY, SCREEN, smallest_holm_p
+from orchestrator.exactness.distribution import ALPHA, CERTIFY, SCREEN
 from orchestrator.exactness.looks import look_sizes, spending
 from orchestrator.exactness.prefix_tree import tree_test
 
@@ -37,21 +38,49 @@ def arm(generator, weights, size):
     return [tuple(row) for row in generator.choice(len(weights), (size, 2), p=weights)]
 
 
+WEIGHTS = np.asarray([0.3, 0.25, 0.2, 0.15, 0.1])
+
+
+def statistics(generator, sizes, repeats):
+    """X² of two equal arms at every look, by simulated run: counts grow from look to look (Pearson, 4 df)."""
+    steps = np.diff((0, *sizes))
+    arms = [np.cumsum([generator.multinomial(n, WEIGHTS, size=repeats) for n in steps], axis=0) for _ in (0, 1)]
+    return ((arms[0] - arms[1]) ** 2 / np.maximum(arms[0] + arms[1], 1)).sum(axis=2)
+
+
+def test_the_simulated_statistic_is_that_of_the_tree_test():
+    generator = np.random.default_rng(3)
+    off, on = arm(generator, WEIGHTS, 600), arm(generator, WEIGHTS, 600)
+    counts = [np.bincount([row[0] for row in rows], minlength=5) for rows in (off, on)]
+    assert tree_test(on, off, depth=1).statistic == pytest.approx(
+        float(((counts[0] - counts[1]) ** 2 / (counts[0] + counts[1])).sum())
+    )
+
+
 def test_total_error_of_the_looks_by_simulation():
-    alpha, per_arm, repeats = 0.05, 600, 300
-    generator, weights = np.random.default_rng(8), np.array([0.3, 0.25, 0.2, 0.15, 0.1])
-    sizes = look_sizes(per_arm)
-    levels = spending(sizes, alpha)
-    rejected = unguarded = 0
-    for _ in range(repeats):
-        off, on = arm(generator, weights, per_arm), arm(generator, weights, per_arm)
-        found = [smallest_holm_p([tree_test(on[:n], off[:n], depth=2)]) for n in sizes]
-        rejected += any(p is not None and p < level for p, level in zip(found, levels, strict=True))
-        unguarded += any(p is not None and p < alpha for p in found)
-    # 15 expected at most; 27 is the 99.9 % point of that, 5 the 0.1 % one: neither too lenient nor asleep.
-    assert 5 <= rejected <= 27
-    # Judging at every look with the full alpha rejects exact engines more often.
-    assert unguarded > rejected
+    alpha, repeats, sizes = 0.05, 40_000, look_sizes(600)
+    p = stats.chi2.sf(statistics(np.random.default_rng(8), sizes, repeats), 4)
+    levels = np.asarray(spending(sizes, alpha))[:, None]
+
+    def rejected(factor):
+        return float((p < factor * levels).any(axis=0).mean())
+
+    # Four standard errors of a share of 0.05 are 0.0044; the looks overlap, so that a little less than alpha is spent.
+    assert alpha - 0.008 <= rejected(1) <= alpha + 0.0044
+    # What overspends by half would be seen, and so would judging every look with the full alpha.
+    assert rejected(1.5) > alpha + 0.015
+    assert float((p < alpha).any(axis=0).mean()) > alpha + 0.03
+
+
+def test_total_error_at_the_products_level_with_two_contexts_under_holm():
+    repeats, sizes = 100_000, look_sizes(SCREEN.per_arm)
+    p = [stats.chi2.sf(statistics(np.random.default_rng(seed), sizes, repeats), 4) for seed in (31, 32)]
+    holm = np.minimum(1.0, SCREEN.contexts * np.minimum(*p))
+    levels = np.asarray(spending(sizes, ALPHA))[:, None]
+    # Four standard errors are 0.00126.
+    assert ALPHA - 0.0018 <= float((holm < levels).any(axis=0).mean()) <= ALPHA + 0.00126
+    assert float((holm < 1.5 * levels).any(axis=0).mean()) > ALPHA + 0.003
+    assert float((np.minimum(*p) < levels).any(axis=0).mean()) > 1.8 * ALPHA  # without Holm
 
 
 def test_a_broken_engine_is_caught_at_the_first_look():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from orchestrator.exactness.cross import cross_scored
@@ -12,18 +14,20 @@ from orchestrator.exactness.neartie import JITTER_FLOOR_NAT, jitter_limit
 from orchestrator.exactness.replays import (
     JITTER_PLACES,
     MOST_DIVERGENCES,
+    MOST_TEXTS,
     Replayed,
     gap_of,
     replayed,
+    scored_answers,
     wanted,
     worst_rank,
 )
 from orchestrator.report.analysis.checks import run_checks
 from orchestrator.schema.cell import Role
 from orchestrator.schema.codec import dump_record, load_record
-from orchestrator.schema.record import ReplayRecord
+from orchestrator.schema.record import Phase, ReplayRecord
 from orchestrator.schema.replay import Purpose, Ranked, Width
-from orchestrator.schema.result import Verdict
+from orchestrator.schema.result import Output, Verdict
 from orchestrator.schema.status import Status
 from orchestrator.store.index import Index
 from orchestrator.store.states import CellState
@@ -230,7 +234,7 @@ def judge(*last: Ranked, limit: float | None = None) -> Verdict:
         scored(*map(best, range(5)), *last, ids=theirs),
     )
     told = Replayed((), limit, (), records)
-    texts = {BASE: frozenset({TEXT[:6]}), CELL: frozenset({theirs})}
+    texts = {BASE: [("p", TEXT[:6])], CELL: [("p", theirs)]}
     return cross_scored(index({}, {}).cells[CELL], told, texts).verdict
 
 
@@ -254,7 +258,7 @@ def drawn(outside: int, *, truncated: bool) -> Verdict:
     cell = index({}, {}, warm=0.8).cells[CELL]
     if truncated:
         cell = replace(cell, settings={**cell.settings, "sampling": {**cell.settings["sampling"], "top_k": 2}})
-    texts = {BASE: frozenset({TEXT}), CELL: frozenset({TEXT[::-1]})}
+    texts = {BASE: [("p", TEXT)], CELL: [("p", TEXT[::-1])]}
     return cross_scored(cell, Replayed((), None, (), (own, theirs)), texts).verdict
 
 
@@ -269,6 +273,56 @@ def drawn(outside: int, *, truncated: bool) -> Verdict:
 )
 def test_a_token_that_cannot_be_drawn(outside: int, truncated: bool, verdict: Verdict) -> None:
     assert drawn(outside, truncated=truncated) is verdict
+
+
+def out(cell: str, ids: tuple[int, ...], number: int, prompt: str = "p") -> Output:
+    return Output(cell, 1, number // 3, number % 3, Phase.MEASURED, prompt, ids, "")
+
+
+def test_above_temperature_0_the_first_answers_count_each_time_that_they_were_given() -> None:
+    # A rule that took distinct answers would take the rare ones: unlikely text, and an exact engine fails.
+    given = [*[(1, 1)] * 5, (1, 2), *[(1, 1)] * 20, (2, 2)]
+    ours = [out(CELL, ids, number) for number, ids in enumerate(given)]
+    assert scored_answers(ours[::-1], CELL, greedy=False) == tuple(("p", ids) for ids in given[:MOST_TEXTS])
+    assert scored_answers(ours, CELL, greedy=True) == (("p", (1, 1)), ("p", (1, 2)), ("p", (2, 2)))
+
+
+def test_exact_samplers_hardly_ever_fail_from_answers_to_verdict() -> None:
+    # 24 answers of 20 tokens from a distribution so sharp that most are equal: with distinct answers 12 % fail.
+    likely, length, repeats = 0.97, 20, 100
+    probs = (likely, *[(1 - likely) / 3] * 3)
+    logs = [math.log(p) for p in probs]
+    entropy = -sum(p * log for p, log in zip(probs, logs, strict=True))
+    variance = sum(p * log**2 for p, log in zip(probs, logs, strict=True)) - entropy**2
+    top = tuple(enumerate(logs))
+    ranks = [Ranked(0, top, log, rank + 1, entropy, variance) for rank, log in enumerate(logs)]
+    cell, generator, verdicts = index({}, {}, warm=0.8).cells[CELL], np.random.default_rng(13), Counter[Verdict]()
+    for _ in range(repeats):
+        drawn = {name: generator.choice(4, (24, length), p=probs) for name in (BASE, CELL)}
+        ours = [
+            out(name, tuple(map(int, row)), number, f"p{number % 3}")
+            for name, rows in drawn.items()
+            for number, row in enumerate(rows)
+        ]
+        answers = {name: scored_answers(ours, name, greedy=False) for name in (BASE, CELL)}
+        records = tuple(
+            replace(scored(*[ranks[token] for token in ids], ids=TEXT), ids=ids, prompt_id=prompt, full=True)
+            for prompt, ids in dict.fromkeys((*answers[BASE], *answers[CELL]))
+        )
+        verdicts[cross_scored(cell, Replayed((), None, (), records), answers).verdict] += 1
+    assert verdicts == {Verdict.PASS: repeats}
+
+
+def test_an_answer_that_could_not_be_scored_leaves_drawn_text_untested() -> None:
+    half = Ranked(0, ((1, math.log(0.5)), (2, math.log(0.5))), math.log(0.5), 1, math.log(2), 0.25)
+    records = (replace(scored(*[half] * 6, ids=TEXT), full=True), replace(scored(*[half] * 5, ids=TEXT), full=True))
+    cell = index({}, {}, warm=0.8).cells[CELL]
+    answers = {BASE: (("p", TEXT[:6]),), CELL: (("p", TEXT[:5]), ("q", TEXT[:5]))}
+    found = cross_scored(cell, Replayed((), None, ("it died",), records), answers)
+    assert (found.verdict, found.evidence) == (
+        Verdict.NOT_TESTED,
+        "not tested: 1 of 3 answers are not scored: it died",
+    )
 
 
 def test_what_the_engine_did_not_tell_is_as_bad_as_can_be() -> None:

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from orchestrator.exactness.scoring import ScoredToken, cross_scoring, surprisal_z, two_sided_p
+from orchestrator.exactness.cross import ALPHA
+from orchestrator.exactness.scoring import TILTS, ScoredToken, cross_scoring, surprisal_p, surprisal_z
 from orchestrator.schema.result import Verdict
 
 P = np.asarray([0.5, 0.25, 0.125, 0.125])
@@ -27,7 +28,6 @@ def text(probabilities: np.ndarray, count: int, seed: int) -> list[ScoredToken]:
 def test_z_known_answer() -> None:
     # Surprisals ln 2 and ln 8; mean entropy 1.75 ln 2: (1 + 3 − 3.5) ln 2 ÷ √(2 × 0.6875 ln² 2).
     assert surprisal_z([token(1), token(3)]) == pytest.approx(0.5 / math.sqrt(1.375))
-    assert two_sided_p(1.959964) == pytest.approx(0.05, rel=1e-5)
 
 
 def test_z_is_standard_normal_on_drawn_text() -> None:
@@ -71,3 +71,54 @@ def test_what_could_not_fail_does_not_pass() -> None:
     own = [ScoredToken(-0.1, 1, 0.0, 0.0)] * 5
     assert cross_scoring(own, own, max_rank=None).verdict is Verdict.UNDERPOWERED
     assert cross_scoring([], own, max_rank=2).verdict is Verdict.NOT_TESTED
+
+
+def whole(probs: np.ndarray) -> list[ScoredToken]:
+    """By token, as an engine tells it that tells the whole distribution."""
+    logs = np.log(probs)
+    entropy = float(-(probs * logs).sum())
+    variance = float((probs * logs**2).sum() - entropy**2)
+    top = tuple(sorted(map(float, logs), reverse=True))
+    return [ScoredToken(float(log), rank + 1, entropy, variance, top=top) for rank, log in enumerate(logs)]
+
+
+def test_the_bound_by_hand() -> None:
+    one, other = whole(np.asarray([0.75, 0.25]))
+    tilts = np.asarray([sign * tilt for tilt in TILTS for sign in (1, -1)])
+    mean = 0.75 ** (1 - tilts) + 0.25 ** (1 - tilts)
+    products = 0.25 ** (-40 * tilts) * 0.75**-tilts / mean**41
+    assert surprisal_p([other] * 40 + [one]) == pytest.approx(1 / products.mean())
+    assert surprisal_p([one]) == 1.0
+    assert surprisal_p([]) == 1.0
+
+
+def test_what_was_not_told_has_the_mean_and_variance_that_are_left() -> None:
+    # λ → 0: ln E exp(λX) = λ·mean + λ²·variance ÷ 2, whatever share of the distribution was told.
+    probs = 1 / np.arange(1, 200)
+    (full, *_), told = whole(probs / probs.sum()), 16
+    part = ScoredToken(full.logprob, 1, full.entropy, full.variance, top=full.top[:told])
+    assert surprisal_p([part] * 300) == pytest.approx(surprisal_p([full] * 300), rel=0.1)
+
+
+@pytest.mark.parametrize(("likely", "tokens"), [(0.995, 480), (0.99, 480), (0.97, 96), (0.9, 36), (0.5, 480)])
+def test_drawn_text_hardly_ever_fails_whatever_the_skew(likely: float, tokens: int) -> None:
+    # A normal tail rejects up to 13 times its level here; the bound stays below its own.
+    repeats, probs = 20_000, np.asarray([likely, *[(1 - likely) / 3] * 3])
+    kinds = whole(probs)
+    drawn = np.random.default_rng(11).multinomial(tokens, probs, size=repeats)
+    tails, counts = np.unique(np.column_stack([drawn[:, 0], tokens - drawn[:, 0]]), axis=0, return_counts=True)
+    failed = sum(
+        int(count)
+        for (often, seldom), count in zip(tails, counts, strict=True)
+        if surprisal_p([kinds[0]] * int(often) + [kinds[1]] * int(seldom)) < ALPHA
+    )
+    assert failed <= 4  # 20 allowed by the level
+
+
+@pytest.mark.parametrize(("shift", "caught"), [(0.12, 0.9), (-0.08, 0.9)])
+def test_text_that_is_not_drawn_is_caught(shift: float, caught: float) -> None:
+    probs = np.asarray([0.9, 0.06, 0.03, 0.01])
+    other = np.asarray([0.9 - shift, *(probs[1:] * (1 + shift / 0.1))])
+    kinds, generator = whole(probs), np.random.default_rng(12)
+    found = [surprisal_p([kinds[one] for one in generator.choice(4, 480, p=other)]) < ALPHA for _ in range(50)]
+    assert sum(found) >= caught * len(found)

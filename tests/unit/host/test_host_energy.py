@@ -64,6 +64,43 @@ def test_without_a_sampler_the_absence_says_why(monkeypatch):
     assert "macmon" in found.note
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("import sys; sys.exit('no such sensor')", "ended with exit code 1 before the answer did: no such sensor"),
+        ("print('{\"all_power\": 7.0}')", "ended with exit code 0 before the answer did"),
+        ("import os; os.kill(os.getpid(), 9)", "ended with exit code -9 before the answer did"),
+    ],
+)
+def test_a_sampler_that_ends_is_not_waited_for_and_its_end_is_told(monkeypatch, tmp_path, body, why):
+    program = tmp_path / "macmon"
+    program.write_text(f"#!{sys.executable}\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "LONGEST_GAP_S", 3600.0)  # waiting for a sample would not end before the test's limit
+    sampler = EnergySampler(str(program))
+    sampler.start()
+    found = sampler.decode(now_s(), now_s() + 1.0)
+    sampler.stop()
+    assert found.absent is Absence.NOT_REPORTED
+    assert found.note == f"{program} {why}"
+
+
+def test_samples_from_before_its_end_still_count(tmp_path):
+    program = tmp_path / "macmon"
+    body = "import time\nfor _ in range(3):\n    print('{\"all_power\": 7.0}', flush=True)\n    time.sleep(0.02)\n"
+    program.write_text(f"#!{sys.executable}\n{body}")
+    program.chmod(0o755)
+    sampler = EnergySampler(str(program))
+    sampler.start()
+    with sampler._news:
+        assert sampler._news.wait_for(lambda: sampler._ended, timeout=60)
+    sampler.stop()
+    first, last = sampler.samples[0][0], sampler.samples[-1][0]
+    middle = (first + last) / 2
+    assert sampler.decode((first + middle) / 2, middle).value == pytest.approx(7.0 * (middle - first) / 2)
+    assert "ended with exit code 0" in sampler.decode(middle, last + 1).note
+
+
 def test_a_program_that_prints_samples_is_read_until_one_follows_the_interval(tmp_path):
     program = tmp_path / "macmon"
     body = "import sys, time\nwhile True:\n    print('{\"all_power\": 7.0}', flush=True)\n    time.sleep(0.02)\n"

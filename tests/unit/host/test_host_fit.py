@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import psutil
 import pytest
 
+from orchestrator.host import fit
 from orchestrator.host.fit import Budget, Verdict, budget, gpu_limit, judge
 from orchestrator.host.others import largest_others, ranked
 from orchestrator.host.unavailable import UnavailableError
@@ -55,13 +59,53 @@ def test_nothing_known_is_unknown_and_part_of_it_is_said():
 
 
 def test_the_gpu_limit_is_what_is_set_or_an_estimate_or_why_not():
-    assert gpu_limit(lambda: 7, 100) == (7, "iogpu.wired_limit_mb, set on this machine")
-    assert gpu_limit(lambda: "default", 100)[0] == 75
+    assert gpu_limit(lambda: 7, 100) == (7, "iogpu.wired_limit_mb, set on this machine", False)
+    assert gpu_limit(lambda: "default", 100)[::2] == (75, True)
 
     def fails():
         raise UnavailableError("no such sysctl")
 
-    assert gpu_limit(fails, 100) == (None, "no such sysctl")
+    assert gpu_limit(fails, 100) == (None, "no such sysctl", False)
+
+
+def test_an_estimated_limit_of_the_gpu_warns_and_refuses_nothing():
+    """110 GB on 128 GiB, of which Metal recommends 110100 MiB: three quarters are 103 GB."""
+    ram = 128 * 2**30
+    guess = Budget(ram, 0, 0, ram * 3 // 4, "estimate", gpu_estimated=True)
+    found = judge(need(109 * GB, "the cache"), guess)
+    assert found.verdict is Verdict.TIGHT
+    assert "the GPU may use 103 GB (estimate); not counted: the cache" in found.sentence
+    told = guess.told({"llama": 110_100 * 2**20, "mlx": 110_099 * 2**20})
+    assert (told.gpu_limit, told.gpu_note, told.gpu_estimated) == (110_100 * 2**20, "as llama is told it", False)
+    assert judge(need(109 * GB), told).verdict is Verdict.FITS
+    assert judge(need(120 * GB), told).verdict is Verdict.DOES_NOT_FIT
+    assert guess.told({}) is guess
+
+
+def test_parts_that_are_guessed_do_not_push_a_cell_over_the_limit_of_the_gpu():
+    room = Budget(128 * GB, 0, 0, 96 * GB, "set")
+    assert judge(need(96 * GB), room).verdict is Verdict.TIGHT  # and 1 GB of buffers, which is a guess
+
+
+def test_what_macos_counts_as_used_is_no_ground_to_refuse():
+    room = Budget(128 * GB, 100 * GB, 20 * GB, used_note="file pages")
+    found = judge(need(90 * GB), room)
+    assert found.verdict is Verdict.TIGHT
+    assert found.sentence.endswith("are left if all that is reserved comes on top (file pages)")
+    beyond = judge(need(108 * GB), room)
+    assert beyond.verdict is Verdict.DOES_NOT_FIT
+    assert beyond.sentence.endswith("at most 108 GB of 128 GB (20.0 GB reserved)")
+    assert room.plain()["used_note"] == "file pages"
+    assert judge(need(90 * GB), replace(room, used_note="")).verdict is Verdict.DOES_NOT_FIT
+
+
+def test_on_macos_the_limit_is_an_estimate_until_an_engine_tells_it(monkeypatch):
+    ram = psutil.virtual_memory().total  # loaded while this is still the system that it is
+    monkeypatch.setattr(fit.sys, "platform", "darwin")
+    monkeypatch.setattr(fit.macos, "gpu_wired_limit_bytes", lambda: "default")
+    found = budget([])
+    assert (found.total, found.gpu_limit, found.gpu_estimated) == (ram, round(ram * 0.75), True)
+    assert found.used_note == fit.USED_ON_MACOS
 
 
 def test_this_machine_has_a_budget():

@@ -137,3 +137,16 @@ def test_every_prompt_goes_out_in_its_frame_the_warm_up_too():
     for spec, prompt in session_trials(PROMPTS[:3], BASE, settings(), 0, frame=frame):
         assert spec.prompt == prompt.text
         assert (spec.prompt[0], spec.prompt[-1]) == ("<", ">")
+
+
+def test_each_set_begins_with_the_next_prompt_and_every_prompt_keeps_its_seed():
+    def order(set_index, *, turn):
+        trials = session_trials(PROMPTS, BASE, settings(), set_index, turn=turn)
+        return [(spec.prompt_id, spec.seed) for spec, _ in trials if spec.phase == "measured"]
+
+    names = [[name for name, _ in order(i, turn=True)] for i in range(4)]
+    first, second, third = names[0]
+    assert names[1:] == [[second, third, first], [third, first, second], names[0]]
+    for set_index in range(4):
+        assert sorted(order(set_index, turn=True)) == sorted(order(set_index, turn=False))
+    assert [name for name, _ in order(1, turn=False)] == names[0]

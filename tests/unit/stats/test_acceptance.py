@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,7 +22,7 @@ def test_ratio_of_sums_and_not_a_mean_of_rates() -> None:
     assert found.high is not None
     assert found.point == 0.5  # 100 ÷ 200; the mean of rates would be 0.367
     assert found.n == 3
-    assert 0.1 <= found.low < 0.5 < found.high <= 0.9
+    assert 0 < found.low < 0.5 < found.high < 1
 
 
 def test_trials_of_one_prompt_are_one_unit() -> None:
@@ -42,11 +45,36 @@ def test_two_prompts_give_no_interval() -> None:
     assert (found.point, found.low, found.n) == (0.5, None, 2)
 
 
-def test_prompts_that_drafted_nothing_do_not_break_the_bootstrap() -> None:
+def test_prompts_that_drafted_nothing_are_no_evidence() -> None:
     found = pooled(frame([("a", 10, 5), ("b", 0, 0), ("c", 0, 0), ("d", 10, 7)]))
     assert found is not None
-    assert found.low is not None
-    assert (found.point, found.low, found.high) == (0.6, 0.5, 0.7)
+    assert (found.point, found.low, found.n) == (0.6, None, 2)
+
+
+def test_the_interval_known_answer() -> None:
+    # By hand: residuals 4, -1, -3 around a rate of 0.5 over 30 drafted tokens; t of 2 degrees of freedom is 4.3027.
+    found = pooled(frame([("a", 10, 9), ("b", 10, 4), ("c", 10, 2)]))
+    assert found is not None
+    deviation = math.sqrt(3 * 26 / 2) / 30
+    half = 4.302652729911275 * deviation / 0.25
+    assert found.low == pytest.approx(1 / (1 + math.exp(half)))
+    assert found.high == pytest.approx(1 - found.low)
+
+
+@pytest.mark.parametrize("prompts", [3, 8])
+@pytest.mark.parametrize(("rate", "concentration"), [(0.15, 11.0), (0.7, 13.0), (0.9, 17.0)])
+def test_the_interval_covers_nearly_as_often_as_it_says(prompts: int, rate: float, concentration: float) -> None:
+    rng = np.random.default_rng(prompts)
+    hits, runs = 0, 300
+    for _ in range(runs):
+        drafted = rng.integers(20, 200, prompts)
+        accepted = rng.binomial(drafted, rng.beta(rate * concentration, (1 - rate) * concentration, prompts))
+        found = pooled(
+            frame([(str(i), int(d), int(a)) for i, (d, a) in enumerate(zip(drafted, accepted, strict=True))])
+        )
+        assert found is not None
+        hits += found.low is not None and found.high is not None and found.low <= rate <= found.high
+    assert 0.88 <= hits / runs <= 0.98
 
 
 @pytest.mark.parametrize("row", [("a", 5, 6), ("a", 5, -1), ("a", -5, -6)])

@@ -47,6 +47,9 @@ def run(
         # sd 0.01254, 90 % half-width 2.353 × 0.01254 ÷ 2 = 0.01475; 0.006 + 0.01475 is beyond ln 1.02 = 0.0198.
         ([0.02, -0.01, 0.01, 0.004], 0.01, Outcome.NO_DIFFERENCE),
         ([0.3, -0.3, 0.2, -0.2], None, Outcome.NO_DIFFERENCE),
+        # Sure, and too small to show: 0.05 % with a twin that is equal in every session.
+        ([0.0005, 0.00051, 0.00049, 0.0005], 0.0, Outcome.EQUIVALENT),
+        ([0.0012, 0.00121, 0.00119, 0.0012], 0.0, Outcome.HIGHER),
         ([-0.3, -0.31], 0.01, Outcome.RANGE_ONLY),
         ([-0.3, -0.3, -0.3], 0.01, Outcome.RANGE_ONLY),
     ],
@@ -63,6 +66,8 @@ def test_reasons_say_what_a_reader_must_know() -> None:
     assert "no spread" in run([-0.3, -0.3, -0.3]).reason
     quiet = run([0.030, 0.031, 0.029, 0.030], floor=0.05)
     assert quiet.reason.startswith("inside the noise floor of ±5.0 %; ±0.1 %")
+    tiny = run([0.0005, 0.00051, 0.00049, 0.0005], floor=0.0)
+    assert tiny.reason == "a difference below 0.1 %; the 90 % interval lies within ±2.0 %"
     assert run([0.1, -0.1, 0.1, -0.1]).reason == "±20.2 %"  # 3.182446 × 0.11547 ÷ 2 = 0.18374
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.stats.length import length_comparable
-from orchestrator.stats.noise import canary, noise_floor, pool
+from orchestrator.stats.noise import canary, noise_floor
 
 
 def arm(logs: list[float], prompt: str = "a") -> pd.DataFrame:
@@ -48,30 +48,16 @@ def test_floor_without_an_interval_is_none_with_its_reason() -> None:
     few = noise_floor(arm([0.0, 0.1]), zeros(2))
     assert (few.half_width, few.inconclusive, few.reason) == (None, False, "A/A of 2 sessions: a range, no floor")
     same = noise_floor(zeros(4), zeros(4))
-    assert (same.half_width, same.inconclusive) == (None, False)
+    assert (same.half_width, same.inconclusive, same.reason) == (
+        0.0,
+        False,
+        "A/A: the baseline equals its twin exactly",
+    )
     shifted = noise_floor(arm([0.1] * 4), zeros(4))
     assert (shifted.half_width, shifted.inconclusive) == (None, True)
     absent = noise_floor(pd.DataFrame(), zeros(4))
     assert (absent.half_width, absent.ratio, absent.inconclusive) == (None, None, False)
     assert "the cell has no measured value" in absent.reason
-
-
-def test_pool_of_one_is_the_block_itself_and_pooling_does_not_shrink_the_floor() -> None:
-    block = (arm([-0.02, 0.0, 0.02]), zeros(3))
-    assert pool([block]) == noise_floor(*block)
-    # Two such blocks: within-block sd 0.02 still, 4 df: half = 2.776445 × 0.02 ÷ √3 = 0.0320596.
-    both = pool([block, block])
-    assert both.half_width == pytest.approx(math.expm1(0.0320596), rel=1e-5)
-    hundred = pool([block] * 100)
-    assert hundred.half_width is not None
-    assert hundred.half_width > math.expm1(1.95 * 0.02 / math.sqrt(3))
-
-
-def test_pool_counts_blocks_it_cannot_use() -> None:
-    found = pool([(arm([-0.02, 0.0, 0.02]), zeros(3)), (pd.DataFrame(), zeros(3))])
-    assert found.reason.endswith("; 1 of 2 blocks have no usable twin")
-    assert pool([]).half_width is None
-    assert pool([(zeros(1), zeros(1)), (arm([0.1]), zeros(1))]).half_width is None
 
 
 def test_canary() -> None:

@@ -180,5 +180,7 @@ REFUSALS: tuple[str, ...] = (
     "{path} names no MTP file, which the drafter {name} needs",
     "measure this drafter at temperature 0; of later builds DSpark drafts above it",
     "builds of {name} have no --mtp-exact-sampling: they speculate at temperature 0 alone",
+    "ds4 uses the one-stage MTP module at temperature 0 alone: at {n} it loads the module and decodes without it",
+    "{what}: with DSpark, ds4 then decodes with the target alone, which is the baseline",
 )
 """In order of the engines: of several, llama.cpp, MLX-LM, mlx-vlm, llama-cpp-python, oMLX, MTPLX, Slipstream, ds4."""

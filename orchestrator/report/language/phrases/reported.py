@@ -119,6 +119,7 @@ REPORTED: tuple[str, ...] = (
     "ds4 does not say how often it replayed",
     "a cycle makes one pass or two, and ds4 does not count them",
     "how many tokens were proposed is not told",
+    "how many drafts were refused is not told, and each refusal prints a token more",
     "this build prints no count of prompt tokens in this mode",
     "ds4-server reports no drafts and no acceptance; the command does (options.mode: command)",
     "ds4-server's answers have no times",

@@ -84,9 +84,8 @@ def _condition(cell: CellFinding, mine: Condition, other: Condition | None, word
         words.say(mine.verdict.value),
         words.said(clean(mine.source, 120)),
     )
-    return RowView(
-        "", names(cell, "engine", "method"), names(cell, "sampling", "workload"), (), tuple(map(CellView, values))
-    )
+    head, sub = names(cell, "engine", "method"), names(cell, "model", "sampling", "workload")
+    return RowView("", head, sub, (), tuple(map(CellView, values)))
 
 
 def _value(text: str, words: Words) -> str:

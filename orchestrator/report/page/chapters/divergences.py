@@ -66,7 +66,7 @@ def divergence(one: Divergence, known: Known, words: Words) -> DivergenceView:
 
 
 def _margin(one: Divergence, words: Words) -> str:
-    """How close a call it was: the distance of the baseline's two best tokens there, or why it is not known."""
+    """How close a call it was: how far the other token is from the baseline's best there, or why it is not known."""
     verdict = {
         "near-tie": words.say("near-tie"),
         "divergent": words.say("divergent"),
@@ -75,7 +75,7 @@ def _margin(one: Divergence, words: Words) -> str:
         return words.say("Margin: to be measured ({why})", why=words.said(clean(one.why)) or words.say("no replay"))
     limit = words.say("limit {limit} nat", limit=f"{one.limit_nat:.3g}") if one.limit_nat is not None else ""
     return words.say(
-        "Margin: {margin} nat between the baseline's two best tokens ({limit}): {verdict}",
+        "Margin: {margin} nat below the baseline's best token ({limit}): {verdict}",
         margin=f"{one.margin_nat:.3g}",
         limit=limit,
         verdict=verdict,

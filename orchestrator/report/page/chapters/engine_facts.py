@@ -68,7 +68,7 @@ def _reported(cells: Sequence[CellFinding], words: Words) -> tuple[CellView, Cel
         why = words.said(clean(cells[0].state.reason, 300)) or words.say("not run yet")
         waits = CellView(words.say("to be measured"), absent=True, why=why)
         return waits, waits
-    told = {name for cell in measured for name in cell.summaries}
+    told = {name for cell in measured for name in (*cell.summaries, *cell.per_process)}
     silent = {
         name
         for cell in measured

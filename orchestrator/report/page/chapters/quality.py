@@ -159,7 +159,7 @@ def _answer_row(cell: CellFinding, quality: Quality, notes: Notes, words: Words)
             lines=(words.say("not ranked"),) if quality.broken.refusal else (),
         ),
     )
-    return RowView("", names(cell, "method"), names(cell, "engine", "sampling", "workload"), (), views)
+    return RowView("", names(cell, "method"), names(cell, "engine", "model", "sampling", "workload"), (), views)
 
 
 def _count(found: PairedTruth, words: Words) -> CellView:

@@ -8,10 +8,10 @@ from orchestrator.report.analysis.findings import Advice, Analysis, CellFinding,
 from orchestrator.report.language.untrusted import clean
 from orchestrator.report.language.words import Rich, Words, mark
 from orchestrator.report.model.first_screen import Decision
-from orchestrator.report.page.first_screen.sentences import wait_clause
+from orchestrator.report.page.first_screen.sentences import kept_clauses, wait_clause
 from orchestrator.report.page.first_screen.waiting import fold, only_waits
 from orchestrator.report.page.naming import names, slug
-from orchestrator.schema.result import Group
+from orchestrator.schema.result import Group, Outcome
 
 TONES = {Advice.ON: "good", Advice.OFF: "bad", Advice.SAME: "flat", Advice.UNKNOWN: "ask"}
 
@@ -28,22 +28,33 @@ def decisions(analysis: Analysis, words: Words) -> tuple[Decision, ...]:
 
 def _decision(one: Recommendation, words: Words) -> Decision:
     where = " · ".join(clean(name, 60) for name in (one.engine, one.model, one.workload))
-    tone = TONES[one.advice] if one.advice is not None else "good"
-    word = _advice_word(one.advice, words) if one.advice is not None else _on_for(one, words)
+    word, tone = _each_word(one, words) if one.advice is None else (_advice_word(one.advice, words), TONES[one.advice])
     anchor = f"advice/{slug(f'{one.engine}/{one.model}/{one.workload}')}"
     lines = tuple(_advice_line(part, words) for part in one.by_sampling)
     major = any(part.why is not Why.NOTHING_MEASURED for part in one.by_sampling)
     if not major:
         lines = lines[:1]
-    notes = tuple(note for part in one.by_sampling for note in _beside(part, words)) if major else ()
-    tones = tuple(TONES[part.advice] for part in one.by_sampling)[: len(lines)]
-    return Decision(anchor, where, word, tone, ICONS[tone], lines, notes, major, tones)
+    notes = [note for part in one.by_sampling for note in _beside(part, words)] if major else []
+    notes += _unstable(one, words)
+    shown = one.by_sampling[: len(lines)]
+    kept = tuple(kept_clauses(part.best, words) if part.best is not None else () for part in shown)
+    tones = tuple(TONES[part.advice] for part in shown)
+    return Decision(anchor, where, word, tone, ICONS[tone], lines, tuple(notes), major, tones, kept)
 
 
-def _on_for(one: Recommendation, words: Words) -> str:
-    """The samplings for which it pays, where it does not pay for all."""
-    wins = ", ".join(clean(part.sampling, 60) for part in one.by_sampling if part.advice is Advice.ON)
-    return words.say("On for {samplings}", samplings=wins)
+def _each_word(one: Recommendation, words: Words) -> tuple[str, str]:
+    """The samplings for which it pays, or else does not, and those of which nothing can be said, with the tone."""
+
+    def having(advice: Advice) -> str:
+        return ", ".join(clean(part.sampling, 60) for part in one.by_sampling if part.advice is advice)
+
+    wins, unknown = having(Advice.ON), having(Advice.UNKNOWN)
+    if wins:
+        word, tone = words.say("On for {samplings}", samplings=wins), TONES[Advice.ON]
+    else:
+        word = words.say("Leave it off for {samplings}", samplings=having(Advice.OFF))
+        tone = TONES[Advice.OFF]
+    return (words.say("{word}; {samplings}: cannot say", word=word, samplings=unknown) if unknown else word), tone
 
 
 def _advice_word(advice: Advice, words: Words) -> str:
@@ -68,7 +79,11 @@ def _advice_line(part: SamplingAdvice, words: Words) -> Rich:
     if part.why is Why.TOO_FEW:
         return words.rich("{sampling}: **too few sessions** for a verdict", sampling=sampling)
     if part.best is None:
-        return words.rich("{sampling}: **not comparable**, see the reason at each cell", sampling=sampling)
+        return words.rich(
+            "{sampling}: **not comparable**: {methods}; the reason stands at the cell",
+            sampling=sampling,
+            methods=_refused(part.considered),
+        )
     return _verdict_line(part, part.best, sampling, words)
 
 
@@ -85,6 +100,11 @@ def _verdict_line(part: SamplingAdvice, best: CellFinding, sampling: str, words:
     return (*words.rich("{sampling}: with {method} ", sampling=sampling, method=method), *told)
 
 
+def _refused(cells: Sequence[CellFinding]) -> str:
+    found = [cell for cell in cells if cell.wait is not None and cell.wait.outcome is Outcome.NOT_COMPARABLE]
+    return ", ".join(names(cell, "method") for cell in found if cell.group is Group.EXACT)
+
+
 def _fates(cells: Sequence[CellFinding], words: Words) -> str:
     reasons = dict.fromkeys(words.said(clean(cell.state.reason, 160)) for cell in cells if cell.state.reason)
     return "; ".join(reasons) or words.say("not run yet")
@@ -92,10 +112,26 @@ def _fates(cells: Sequence[CellFinding], words: Words) -> str:
 
 def _beside(part: SamplingAdvice, words: Words) -> list[str]:
     """What must be read together with the advice."""
-    shaky = part.best is not None and any(not flag.ranked for flag in part.best.flags)
     name = names(part.best, "method", "sampling") if part.best is not None else ""
-    warning = [words.say("{cell}: its waits are unstable, see below", cell=name)] if shaky else []
-    return [*_sureness(part, name, words), *warning, *_elsewhere(part, words)]
+    return [*_sureness(part, name, words), *_slower(part, words), *_elsewhere(part, words)]
+
+
+def _unstable(one: Recommendation, words: Words) -> list[str]:
+    """The cells that the advice rests on although their waits vary much, and what that does and does not take away."""
+    found = [names(part.best, "method", "sampling") for part in one.by_sampling if part.unstable and part.best]
+    if not found:
+        return []
+    message = "{cells}: unstable waits, with it or without; the interval holds that spread, and the advice rests on it"
+    return [words.say(message, cells=", ".join(found))]
+
+
+def _slower(part: SamplingAdvice, words: Words) -> list[str]:
+    """Where nothing can be said because one cell is not settled: those that are."""
+    lost = [cell for cell in part.considered if cell.wait is not None and cell.wait.outcome is Outcome.HIGHER]
+    if part.advice is not Advice.UNKNOWN or not lost:
+        return []
+    cells = ", ".join(names(cell, "method", "sampling") for cell in lost if cell.group is Group.EXACT)
+    return [words.say("{cells}: you wait longer with it", cells=cells)] if cells else []
 
 
 def _sureness(part: SamplingAdvice, name: str, words: Words) -> list[str]:
@@ -104,6 +140,9 @@ def _sureness(part: SamplingAdvice, name: str, words: Words) -> list[str]:
         return []
     if part.confirmed:
         return [words.say("{cell}: the best of several, confirmed in fresh sessions", cell=name)]
+    if part.unstable and part.gaining > 1:
+        message = "{cell}: one of {n} that gain; their waits are unstable, so that which is best is not known"
+        return [words.say(message, cell=name, n=part.gaining)]
     return [words.say("{cell}: best so far, not confirmed in fresh sessions (run.confirm_winner)", cell=name)]
 
 

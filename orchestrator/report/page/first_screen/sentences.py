@@ -11,9 +11,11 @@ from orchestrator.report.language.untrusted import clean
 from orchestrator.report.language.words import Rich, Segment, Words, mark
 from orchestrator.report.model.first_screen import SentenceGroup
 from orchestrator.report.model.parts import CellSentence, Clause
+from orchestrator.report.page.cells import absence_word
 from orchestrator.report.page.first_screen.quality_words import quality_clause
 from orchestrator.report.page.naming import SECTION_ORDER, cell_anchor, full_name, group_title, mark_word
 from orchestrator.schema.cell import Role
+from orchestrator.schema.observation import Absence
 from orchestrator.schema.result import Comparison, Group, Outcome, Verdict
 from orchestrator.schema.units import percent
 from orchestrator.stats.stability import Flag, FlagKind
@@ -128,6 +130,18 @@ def _same_tokens(cell: CellFinding, words: Words) -> Clause | None:
         return Clause(words.rich("same tokens in {same}/{compared} answers", same=same, compared=compared), "good")
     tone = "bad" if identity.verdict is Verdict.FAIL else "ask"
     return Clause(words.rich("**same tokens in only {same}/{compared}** answers", same=same, compared=compared), tone)
+
+
+def kept_clauses(cell: CellFinding, words: Words) -> tuple[Clause, ...]:
+    """Whether the answers are the same, whether they are right, and what it takes in memory: never left out unsaid."""
+    same, memory = _same_tokens(cell, words), _memory(cell, words)
+    if same is None:
+        same = Clause(words.rich("same output: {checked}", checked=mark_word(words, cell)), "ask")
+    if memory is None:
+        missing = cell.missing.get("peak_unified")
+        word = absence_word(missing.absence if missing is not None else Absence.NOT_REPORTED, words)
+        memory = Clause(words.rich("peak memory {absent}", absent=word), "ask")
+    return tuple(clause for clause in (same, quality_clause(cell, words), memory) if clause is not None)
 
 
 def _memory(cell: CellFinding, words: Words) -> Clause | None:

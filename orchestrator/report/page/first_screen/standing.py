@@ -131,8 +131,10 @@ def _reason(one: Reason, analysis: Analysis, words: Words) -> ReasonView:
         return ReasonView(text, remedy, links, "", weighs)
     if one.kind is ReasonKind.UNSTABLE:
         text = words.count(
-            "{number} cell waits unstably: {detail}",
-            "{number} cells wait unstably. The first: {detail}",
+            "{number} cell waits unstably ({detail}). The interval holds that spread, so its verdict stands; it is not "
+            "recommended before a stable cell that gains too, unless fresh sessions confirmed it.",
+            "{number} cells wait unstably (the first: {detail}). Their intervals hold that spread, so their verdicts "
+            "stand; none is recommended before a stable cell that gains too, unless fresh sessions confirmed it.",
             count,
             detail=detail,
         )

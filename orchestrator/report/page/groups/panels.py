@@ -11,7 +11,7 @@ from orchestrator.report.language.words import Rich, Segment, Words
 from orchestrator.report.model.parts import CellView, Column, FigureView, LegendItem, RowView, TableView
 from orchestrator.report.page.cells import tone_of
 from orchestrator.report.page.first_screen.sentences import wait_clause
-from orchestrator.report.page.naming import figure_id, names
+from orchestrator.report.page.naming import figure_id, names, told_apart
 from orchestrator.schema import units
 from orchestrator.schema.result import Outcome
 
@@ -108,7 +108,8 @@ def _forest_data(identifier: str, shown: Sequence[CellFinding], analysis: Analys
             f"{row.prompts_worse}/{row.prompts}",
             words.say(row.outcome.value),
         )
-        rows.append(RowView("", names(cell, "engine", "method", "sampling"), "", (), tuple(map(CellView, values))))
+        label = names(cell, "engine", "model", "method", "sampling")
+        rows.append(RowView("", label, "", (), tuple(map(CellView, values))))
     return TableView(identifier, words.say("The numbers of this figure"), words.say("cell"), columns, tuple(rows))
 
 
@@ -126,7 +127,7 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
         if cell.acceptance is None or cell.wait is None or cell.wait.ratio is None:
             continue
         ratio = cell.wait.ratio
-        label = names(cell, "method", "sampling") if len(engines) == 1 else names(cell, "engine", "method", "sampling")
+        label = told_apart(cell, members, engine=len(engines) > 1)
         points.append(
             scatter_plot.ScatterPoint(
                 label, cell.acceptance.point, ratio.point, ratio.low, ratio.high, engines.index(cell.name("engine"))
@@ -143,7 +144,7 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
     )
     data = TableView(f"{identifier}-data", words.say("The numbers of this figure"), words.say("cell"), columns, rows)
     drawn, bare = scatter_plot.scatter(points)
-    caption = _scatter_caption(shown, words)
+    caption = _scatter_caption(shown, members, words)
     if bare:
         told = words.count(
             " {number} point has no name here for want of room; the numbers below name every one.",
@@ -161,7 +162,7 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
     )
 
 
-def _scatter_caption(shown: Sequence[CellFinding], words: Words) -> Rich:
+def _scatter_caption(shown: Sequence[CellFinding], members: Sequence[CellFinding], words: Words) -> Rich:
     def accepted(cell: CellFinding) -> float:
         return cell.acceptance.point if cell.acceptance is not None else 0.0
 
@@ -170,10 +171,10 @@ def _scatter_caption(shown: Sequence[CellFinding], words: Words) -> Rich:
 
     top, quick = max(shown, key=accepted), min(shown, key=wait)
     values = {
-        "top": names(top, "engine", "method", "sampling"),
+        "top": told_apart(top, members),
         "rate": words.percent(accepted(top)),
         "wait": units.ratio(wait(top)),
-        "quick": names(quick, "engine", "method", "sampling"),
+        "quick": told_apart(quick, members),
         "quick_rate": words.percent(accepted(quick)),
         "quick_wait": units.ratio(wait(quick)),
     }

@@ -10,7 +10,8 @@ from orchestrator.report.figures import length_lines, lines
 from orchestrator.report.language import numerals
 from orchestrator.report.language.words import Rich, Words
 from orchestrator.report.model.parts import CellView, Column, FigureView, LegendItem, RowView, TableView
-from orchestrator.report.page.naming import figure_id, names
+from orchestrator.report.page.cells import per_process
+from orchestrator.report.page.naming import figure_id, names, told_apart
 from orchestrator.schema import units
 from orchestrator.stats.speedup import Decomposition, expected_tokens
 
@@ -26,7 +27,8 @@ def cost(key: str, members: Sequence[CellFinding], words: Words) -> FigureView |
         return None
     title, identifier = words.say("What a pass costs, and what it brings"), figure_id("cost", key)
     rows = [
-        lines.CostRow(_label(cell), found.tokens_per_pass, found.pass_cost, found.draft_cost) for cell, found in known
+        lines.CostRow(told_apart(cell, members), found.tokens_per_pass, found.pass_cost, found.draft_cost)
+        for cell, found in known
     ]
     gains = sum(row.tokens_per_pass >= row.pass_cost for row in rows)
     caption = words.rich(
@@ -40,11 +42,13 @@ def cost(key: str, members: Sequence[CellFinding], words: Words) -> FigureView |
         legend.append(LegendItem("s1", words.say("the drafter's share of it")))
     return FigureView(
         identifier, title, lines.cost(rows, identifier, title), caption, tuple(legend),
-        _cost_table(f"{identifier}-data", known, words),
+        _cost_table(f"{identifier}-data", known, members, words),
     )  # fmt: skip
 
 
-def _cost_table(identifier: str, known: Sequence[tuple[CellFinding, Decomposition]], words: Words) -> TableView:
+def _cost_table(
+    identifier: str, known: Sequence[tuple[CellFinding, Decomposition]], members: Sequence[CellFinding], words: Words
+) -> TableView:
     labels = (
         words.say("tokens per pass"), words.say("price of a pass"), words.say("of it drafting"),
         words.say("of it verification and the rest"), words.say("pays above"), words.say("accepted"),
@@ -69,13 +73,15 @@ def _cost_table(identifier: str, known: Sequence[tuple[CellFinding, Decompositio
             units.ratio(found.model_speedup) if found.model_speedup is not None else unknown,
             " · ".join(_engine_time(cell, metric, words) for metric in ("draft_time", "verify_time", "rollback_time")),
         )
-        rows.append(RowView("", _label(cell), "", (), tuple(map(CellView, values))))
+        rows.append(RowView("", told_apart(cell, members), "", (), tuple(map(CellView, values))))
     columns = tuple(Column(label, "", "") for label in labels)
     return TableView(identifier, words.say("The numbers of this figure"), words.say("cell"), columns, tuple(rows))
 
 
 def _engine_time(cell: CellFinding, metric: str, words: Words) -> str:
-    found, repeated = cell.summaries.get(metric), cell.phases.get(metric)
+    found, repeated, whole = cell.summaries.get(metric), cell.phases.get(metric), cell.per_process.get(metric)
+    if found is None and repeated is None and whole is not None:
+        return f"{numerals.quantity(metric, whole.total.median)} {per_process(whole, words)}"
     if found is not None or repeated is None:
         return numerals.quantity(metric, found.median) if found is not None else words.say("not reported")
     message = "{value} in an instrumented repeat, which adds synchronisations (n = {n})"
@@ -106,7 +112,7 @@ def sweep(key: str, members: Sequence[CellFinding], words: Words) -> tuple[Figur
         luck=luck,
         k=_length(best),
         ratio=units.ratio(_rate(best)),
-        cell=names(best, "engine", "method", "sampling"),
+        cell=told_apart(best, members),
     )
     legend = tuple(LegendItem(f"m{n % 6} s{n % 6}", one.label) for n, one in enumerate(series))
     drawn = length_lines.sweep(series, identifier, title)
@@ -173,7 +179,7 @@ def positions(key: str, members: Sequence[CellFinding], words: Words) -> FigureV
         return None
     title, identifier = words.say("Accepted by draft position"), figure_id("positions", key)
     series = [
-        length_lines.PositionSeries(_label(cell), tuple(
+        length_lines.PositionSeries(told_apart(cell, members), tuple(
             (row.position, row.conditional_low, row.conditional_high) for row in found.positions
             if row.conditional_low is not None and row.conditional_high is not None
         )) for cell, found in told[:DRAWN]
@@ -184,7 +190,9 @@ def positions(key: str, members: Sequence[CellFinding], words: Words) -> FigureV
     legend = tuple(LegendItem(f"m{n % 6} s{n % 6}", one.label) for n, one in enumerate(series))
     drawn = length_lines.positions(series, identifier, title)
     caption = _position_caption(told, words)
-    return FigureView(identifier, title, drawn, caption, legend, _position_table(f"{identifier}-data", told, words))
+    return FigureView(
+        identifier, title, drawn, caption, legend, _position_table(f"{identifier}-data", told, members, words)
+    )
 
 
 def _position_caption(told: Sequence[tuple[CellFinding, Drafting]], words: Words) -> Rich:
@@ -201,7 +209,9 @@ def _position_caption(told: Sequence[tuple[CellFinding, Drafting]], words: Words
     return (*words.rich(message, uneven=uneven, all=len(chances)), *tail)
 
 
-def _position_table(identifier: str, told: Sequence[tuple[CellFinding, Drafting]], words: Words) -> TableView:
+def _position_table(
+    identifier: str, told: Sequence[tuple[CellFinding, Drafting]], members: Sequence[CellFinding], words: Words
+) -> TableView:
     labels = (words.say("position"), words.say("drafted"), words.say("accepted"), words.say("accepted ÷ drafted"),
               words.say("accepted ÷ judged"))  # fmt: skip
     rows = []
@@ -213,13 +223,9 @@ def _position_table(identifier: str, told: Sequence[tuple[CellFinding, Drafting]
                 judged = words.percent(low) if high - low < 0.005 else f"{words.percent(low)}–{words.percent(high)}"
             share = words.percent(row.unconditional) if row.unconditional is not None else words.say("none")
             values = (str(row.position), str(row.drafted), str(row.accepted), share, judged)
-            rows.append(RowView("", _label(cell), "", (), tuple(map(CellView, values))))
+            rows.append(RowView("", told_apart(cell, members), "", (), tuple(map(CellView, values))))
     columns = tuple(Column(one, "", "") for one in labels)
     return TableView(identifier, words.say("The numbers of this figure"), words.say("cell"), columns, tuple(rows))
-
-
-def _label(cell: CellFinding) -> str:
-    return names(cell, "engine", "method", "sampling")
 
 
 def _kind(cell: CellFinding) -> str:

@@ -51,7 +51,7 @@ def _column(words: Words, label: str, unit: str, metric: str) -> Column:
 def _row(cell: CellFinding, notes: Notes, words: Words) -> RowView:
     base = cell.state.role is not Role.SPECULATIVE
     head = names(cell, "engine") if base else names(cell, "method")
-    sub = names(cell, "method", "model", "sampling") if base else names(cell, "engine", "sampling")
+    sub = names(cell, "method", "model", "sampling") if base else names(cell, "engine", "model", "sampling")
     if not cell.measured:
         return RowView("" if base else cell_anchor(cell.id), head, sub, (), (), base, _span(cell, words))
     views = _base_cells(cell, notes, words) if base else _cells(cell, notes, words)
@@ -97,12 +97,20 @@ def _first_answer(cell: CellFinding, notes: Notes, words: Words) -> CellView:
 def _time_to_n(cell: CellFinding, notes: Notes, words: Words) -> CellView:
     """The largest N that every answer of both arms reached; without one, why."""
     if cell.longest_n is None:
-        why = words.say("Some answers of the cell or its baseline are shorter than 16 tokens.")
-        return CellView(words.say("not applicable"), absent=True, why=why, note=notes.number(why))
+        return _no_common_n(cell, notes, words)
     metric = f"time_to_{cell.longest_n}"
     found = cell.summaries[metric]
     line = words.say("N = {n}: {time}", n=cell.longest_n, time=units.seconds(found.median))
     return cell_views.compared(cell, metric, notes, words, unit_line=line)
+
+
+def _no_common_n(cell: CellFinding, notes: Notes, words: Words) -> CellView:
+    """Why there is no N that all answers reached: they are too short, or what was recorded where that is not it."""
+    lost = cell.missing.get("time_to_16") or cell.partial.get("time_to_16")
+    if lost is not None and lost.absence is not Absence.NOT_APPLICABLE:
+        return cell_views.absent(lost, notes, words)
+    why = words.say("Some answers of the cell or its baseline are shorter than 16 tokens.")
+    return CellView(words.say("not applicable"), absent=True, why=why, note=notes.number(why))
 
 
 def _base_cells(cell: CellFinding, notes: Notes, words: Words) -> tuple[CellView, ...]:
@@ -126,7 +134,7 @@ def _base_cells(cell: CellFinding, notes: Notes, words: Words) -> tuple[CellView
         first,
         CellView(units.seconds(cell.summaries[f"time_to_{longest}"].median), lines=(f"{longest} tok",))
         if longest is not None
-        else never("time_to_16"),
+        else _no_common_n(cell, notes, words),
         value(CACHED_FIRST if CACHED_FIRST in cell.summaries else "ttft"),
         value("decode_rate"),
         never("acceptance_rate"),
@@ -157,7 +165,7 @@ def engine_table(
             lambda cell: cell_views.accepted_length(cell, notes, words),
         ),
         ("verify_rounds", words.say("Verify rounds"), lambda cell: cell_views.rounds(cell, notes, words)),
-        ("draft_time", words.say("Draft cost"), lambda cell: _absolute(cell, "draft_time", notes, words)),
+        ("draft_time", words.say("Draft cost"), lambda cell: _draft_cost(cell, notes, words)),
     )
     rows = []
     for metric, label, tell in told:
@@ -194,6 +202,18 @@ def _absolute(cell: CellFinding, metric: str, notes: Notes, words: Words) -> Cel
         return CellView(value, "flat", (words.say("not comparable"), *lines), why=why, note=notes.number(why))
     ratio = f"{numerals.ratio(row.ratio)} {numerals.interval(row.ratio)}".strip()
     return CellView(value, cell_views.tone_of(row), (ratio, *lines), why=why)
+
+
+def _draft_cost(cell: CellFinding, notes: Notes, words: Words) -> CellView:
+    """Of one answer; of a whole process, and called so, where the engine gives only its running total."""
+    found = cell.per_process.get("draft_time")
+    if found is None or "draft_time" in cell.summaries:
+        return _absolute(cell, "draft_time", notes, words)
+    why = words.said(clean(found.note))
+    spread = words.say("MAD {mad}", mad=numerals.quantity("draft_time", found.total.mad))
+    counted = words.count("n = {number} process", "n = {number} processes", found.total.n)
+    lines = (cell_views.per_process(found, words), f"{spread} · {counted}")
+    return CellView(numerals.quantity("draft_time", found.total.median), lines=lines, why=why, note=notes.number(why))
 
 
 def table_id(*parts: str) -> str:
