@@ -117,7 +117,7 @@ class Omlx(OmlxMemory):
             "--log-level",
             "info",
         )
-        env = {**OFFLINE, GUARD: options.memory_guard_tier}
+        env = {**OFFLINE, **NO_LOOKUP, GUARD: options.memory_guard_tier}
         env |= {} if options.runtime_tuning else {"OMLX_MLX_RUNTIME_TUNING": "0"}
         return Launch(argv, env, HttpReady("/health"), files=files(cell))
 

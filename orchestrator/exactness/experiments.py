@@ -61,17 +61,17 @@ def over_experiments(found: Sequence[Experiment], alpha: float) -> CheckResult:
         alpha: of one experiment.
     """
     newest, decided = found[-1].result, [one for one in found if one.decided]
-    told = "; ".join(one.told for one in decided)
-    failed = [one for one in decided if one.failed]
-    if not failed:
-        return newest if len(found) == 1 or not told else replace(newest, evidence=f"{newest.evidence}; {told}")
-    if len(decided) == 1 and len(found) == 1:
+    if len(found) == 1 or not decided:
         return newest
-    level = f"{alpha:g} ÷ {len(decided)} experiments"
+    told, failed = "; ".join(one.told for one in decided), [one for one in decided if one.failed]
+    if not failed:
+        return replace(newest, evidence=f"{newest.evidence}; {told}")
     standing = next((one for one in failed if one.stands), None)
     if standing is None:
-        words = f"{told}; at {level} none failed, but one that failed is not undone by repeating it"
-        return replace(newest, verdict=Verdict.UNINFORMATIVE, evidence=words)
-    why = f"{standing.result.evidence}; " if standing.result.verdict is Verdict.FAIL else ""
-    words = f"{why}{told}; experiment {standing.number} failed at {level} too"
-    return replace(newest, verdict=Verdict.FAIL, evidence=words)
+        last = (
+            f"at {alpha:g} ÷ {len(decided)} experiments none failed, but one that failed is not undone by repeating it"
+        )
+        return replace(newest, verdict=Verdict.UNINFORMATIVE, evidence=f"{told}; {last}")
+    last = f"experiment {standing.number} failed at {alpha:g} ÷ {len(decided)} experiments too"
+    why = [standing.result.evidence] if standing.result.verdict is Verdict.FAIL else []
+    return replace(newest, verdict=Verdict.FAIL, evidence="; ".join((*why, told, last)))

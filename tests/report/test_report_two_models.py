@@ -76,9 +76,13 @@ def test_labels_of_figures_name_the_model_where_a_panel_has_several(both: Report
         rows = [row.names for row in figure.data.rows]
         assert len(rows) == len(set(rows)) > 2
         assert all(sum(f"· {model} ·" in name for model in MODELS) == 1 for name in rows)
-        drawn = {unescape(text) for text in TEXT.findall(figure.svg)} & set(rows)
-        assert len(drawn) >= 2
-    assert "· large ·" in plain(figures[1].caption)
+    forest, scatter = figures
+    assert {row.names for row in forest.data.rows} <= {unescape(text) for text in TEXT.findall(forest.svg)}
+    # Among the points the mark tells the engine, and the name the model.
+    assert [(one.mark, one.text) for one in scatter.legend[1:]] == [("m0 s0", "mlx-lm"), ("m1 s1", "llama.cpp")]
+    short = {row.names.partition(" · ")[2] for row in scatter.data.rows}
+    assert len({unescape(text) for text in TEXT.findall(scatter.svg)} & short) >= 2
+    assert "· large ·" in plain(scatter.caption)
     (one,) = [group for group in full.view.groups if group.key == "exact"]
     alone = next(figure for figure in one.panels[0].figures if "scatter" in figure.id)
     assert not any("· tiny ·" in row.names for row in alone.data.rows)

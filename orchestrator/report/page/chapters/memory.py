@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.host.fit import Verdict, fit_of
 from orchestrator.report.analysis.findings import Analysis, CellFinding
 from orchestrator.report.language import numerals
 from orchestrator.report.language.untrusted import clean
-from orchestrator.report.language.words import Words
+from orchestrator.report.language.words import Words, mark
 from orchestrator.report.model.parts import CellView, Column, RowView, TableView
+from orchestrator.report.page.cells import Notes
 from orchestrator.report.page.naming import full_name, group_title, metric_anchor, names
 from orchestrator.schema import units
 from orchestrator.schema.cell import Role
@@ -25,26 +27,45 @@ if TYPE_CHECKING:
 PEAK = "peak_unified"
 ENGINE = ("engine_buffers", "engine_peak_memory")
 """The engine's own figure: of its buffers, or of its allocator's peak."""
-SHOWN_PARTS = 5
 SHOWN_FORCED = 3
+MISS = 0.25
+"""A forecast further off than this share of itself is marked, with what is known of the reason."""
+ABOVE = mark(
+    "Measured more than 25 % above the forecast: something needs memory that is not among its parts, or more of it "
+    "than estimated (≈). Which of the two was not measured."
+)
+BELOW = mark(
+    "Measured more than 25 % below the forecast: a part of it was not in memory at the peak (mapped weights count only "
+    "as far as they were read), or an estimate (≈) is too high. Which of the two was not measured."
+)
+ADDED_ABOVE = mark(
+    "Drafting adds more than 25 % above its forecast, by one memory trial each: the engine takes memory for it that is "
+    "not among the parts foreseen, or more than estimated (≈). Which of the two was not measured."
+)
+ADDED_BELOW = mark(
+    "Drafting adds more than 25 % below its forecast, by one memory trial each: a part foreseen was not in memory at "
+    "the peak, or an estimate (≈) is too high. Which of the two was not measured."
+)
 
 
 def memory_tables(analysis: Analysis, index: Index, words: Words) -> tuple[TableView, ...]:
     """Needs and peaks, one table per group: cells of different groups never share one."""
     needs = _needs(index)
     rows: dict[Group, list[RowView]] = {}
+    notes: dict[Group, Notes] = {}
     for cell in analysis.cells:
         need = needs.get(cell.id)
         if cell.state.role is Role.TWIN or (
             need is None and PEAK not in cell.summaries and cell.id not in index.memory
         ):
             continue
+        mine = notes.setdefault(cell.group, Notes())
         views = (
             _predicted(need, words),
             _parts(need, words),
-            _measured(cell, PEAK, words),
+            _measured(cell, need, mine, words),
             _engine(cell, words),
-            _trial(cell, index, words),
+            _trial(cell, index, need, mine, words),
         )
         head, sub = names(cell, "engine", "model", "method"), names(cell, "sampling", "workload")
         rows.setdefault(cell.group, []).append(RowView("", head, sub, (), views, base=cell.state.role is Role.BASELINE))
@@ -62,6 +83,7 @@ def memory_tables(analysis: Analysis, index: Index, words: Words) -> tuple[Table
             words.say("cell"),
             columns,
             tuple(found),
+            tuple(notes[group].texts),
         )
         for group, found in rows.items()
     )
@@ -145,29 +167,47 @@ def _parts(need: Mapping[str, Any] | None, words: Words) -> CellView:
     basis = "; ".join(
         f"{words.said(clean(part['what'], 40))}: {words.said(clean(part['basis'], 120))}" for part in parts
     )
-    return CellView(told[0], lines=tuple(told[1 : SHOWN_PARTS + 1]), why=basis)
+    return CellView(told[0], lines=tuple(told[1:]), why=basis)
 
 
-def _measured(cell: CellFinding, metric: str, words: Words) -> CellView:
-    found = cell.summaries.get(metric)
+def _measured(cell: CellFinding, need: Mapping[str, Any] | None, notes: Notes, words: Words) -> CellView:
+    found = cell.summaries.get(PEAK)
     if found is None:
-        missing = cell.missing.get(metric)
+        missing = cell.missing.get(PEAK)
         word = STATUS_RULES[cell.state.status].word if cell.state.status is not Status.OK else "not reported"
         return CellView(
             words.say(word), absent=True, why=words.said(clean(missing.why if missing is not None else "", 300))
         )
-    return CellView(
-        numerals.quantity(metric, found.median),
-        lines=(words.say("largest {value}", value=numerals.quantity(metric, max(found.values))),),
-        why=_source(cell, metric),
+    view = CellView(
+        numerals.quantity(PEAK, found.median),
+        lines=(words.say("largest {value}", value=numerals.quantity(PEAK, max(found.values))),),
+        why=_source(cell),
     )
+    ratio = _off(max(found.values), need, "total_bytes")
+    return view if ratio is None else _marked(view, ratio, ABOVE if ratio > 1 else BELOW, notes, words)
 
 
-def _source(cell: CellFinding, metric: str) -> str:
+def _off(measured: float, need: Mapping[str, Any] | None, name: str) -> float | None:
+    """Measured ÷ foreseen where the forecast is further off than :data:`MISS`; ``None`` where it holds, or is none.
+
+    A forecast that lacks an unknown part is a lower bound, which a larger figure does not contradict.
+    """
+    foreseen = (need or {}).get(name)
+    if not need or not foreseen or abs(measured / foreseen - 1) <= MISS:
+        return None
+    return None if need.get("unknown") and measured > foreseen else measured / foreseen
+
+
+def _marked(view: CellView, ratio: float, message: str, notes: Notes, words: Words) -> CellView:
+    line = words.say("{ratio} the forecast", ratio=units.ratio(ratio)) if ratio > 0 else words.say("not as foreseen")
+    return replace(view, tone="ask", lines=(line, *view.lines), note=notes.number(words.say(message)))
+
+
+def _source(cell: CellFinding) -> str:
     """The basis of the newest session's figure."""
     for session in reversed(cell.state.sessions):
         for item in session.observations:
-            if item.metric == metric and item.value is not None:
+            if item.metric == PEAK and item.value is not None:
                 return clean(item.source, 200)
     return ""
 
@@ -180,7 +220,7 @@ def _engine(cell: CellFinding, words: Words) -> CellView:
     return CellView(numerals.quantity(metric, max(found.values)), lines=(metric,))
 
 
-def _trial(cell: CellFinding, index: Index, words: Words) -> CellView:
+def _trial(cell: CellFinding, index: Index, need: Mapping[str, Any] | None, notes: Notes, words: Words) -> CellView:
     """What the cell's peak is beyond its baseline's, both with weights not mapped."""
     if cell.state.role is Role.BASELINE:
         mine = _peak(index.memory.get(cell.id))
@@ -201,7 +241,9 @@ def _trial(cell: CellFinding, index: Index, words: Words) -> CellView:
         why = words.say("The cell and its baseline were measured on two bases.")
         return CellView(words.say("not comparable"), absent=True, why=why)
     lines = (words.say("{size} in all", size=units.size(mine)), clean(mine_row.basis, 80))
-    return CellView(numerals.change(PEAK, mine - base), lines=lines, why=words.say("One trial each: no interval."))
+    view = CellView(numerals.change(PEAK, mine - base), lines=lines, why=words.say("One trial each: no interval."))
+    ratio = _off(mine - base, need, "increase_bytes")
+    return view if ratio is None else _marked(view, ratio, ADDED_ABOVE if ratio > 1 else ADDED_BELOW, notes, words)
 
 
 def _peak(row: MemoryRecord | None) -> float | None:

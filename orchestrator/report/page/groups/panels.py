@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from orchestrator.report.analysis.findings import Analysis, CellFinding
 from orchestrator.report.figures import lines, scatter_plot, svg
 from orchestrator.report.language import numerals
+from orchestrator.report.language.untrusted import clean
 from orchestrator.report.language.words import Rich, Segment, Words
 from orchestrator.report.model.parts import CellView, Column, FigureView, LegendItem, RowView, TableView
 from orchestrator.report.page.cells import tone_of
@@ -122,12 +123,14 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
     if len(shown) < 2:
         return None
     engines = list(dict.fromkeys(cell.name("engine") for cell in shown))
+    # A name with engine and model finds no room among the points: where both differ, marks tell the engine.
+    marked = len(engines) > 1 and len({cell.name("model") for cell in members}) > 1
     points = []
     for cell in shown:
         if cell.acceptance is None or cell.wait is None or cell.wait.ratio is None:
             continue
         ratio = cell.wait.ratio
-        label = told_apart(cell, members, engine=len(engines) > 1)
+        label = told_apart(cell, members, engine=len(engines) > 1 and not marked)
         points.append(
             scatter_plot.ScatterPoint(
                 label, cell.acceptance.point, ratio.point, ratio.low, ratio.high, engines.index(cell.name("engine"))
@@ -138,10 +141,14 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
     columns = tuple(Column(label, "", "") for label in (words.say("accepted"), words.say("total wait, on ÷ off")))
     rows = tuple(
         RowView(
-            "", point.label, "", (), (CellView(words.percent(point.acceptance)), CellView(units.ratio(point.ratio)))
+            "", told_apart(cell, members), "", (),
+            (CellView(words.percent(point.acceptance)), CellView(units.ratio(point.ratio))),
         )
-        for point in points
-    )
+        for cell, point in zip(shown, points, strict=True)
+    )  # fmt: skip
+    legend = [LegendItem("", words.say("across: accepted drafts · down: less waiting"))]
+    if marked:
+        legend += [LegendItem(f"m{number % 6} s{number % 6}", clean(name, 60)) for number, name in enumerate(engines)]
     data = TableView(f"{identifier}-data", words.say("The numbers of this figure"), words.say("cell"), columns, rows)
     drawn, bare = scatter_plot.scatter(points)
     caption = _scatter_caption(shown, members, words)
@@ -157,7 +164,7 @@ def scatter(key: str, members: Sequence[CellFinding], words: Words) -> FigureVie
         title,
         svg.inline(drawn, identifier, title),
         caption,
-        (LegendItem("", words.say("across: accepted drafts · down: less waiting")),),
+        tuple(legend),
         data,
     )
 
