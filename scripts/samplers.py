@@ -266,26 +266,44 @@ def _batch(arm: CheckArm, context: str, tokens: tuple[tuple[int, ...], ...]) -> 
     return CheckRecord("", "", "", 1, arm, context, 0, (), tokens, 1.0, 1, 0, DRAFTED, "", "", "")
 
 
-def true_distance(one: Simulated, preset: Preset, count: int = 100_000) -> float:
-    """How far the sampler is from the target, as the stated power counts it.
+def true_distances(one: Simulated, preset: Preset, count: int = 100_000) -> tuple[float, float]:
+    """How far the sampler is from the target: total variation of the next token, root mean square over tokens.
 
-    The root mean square, over tokens, of the total variation of the next token after each prefix that
-    :data:`MIN_PER_ARM` of a check's generations share in the mean; from ``count`` sequences a context, whose
+    First after each prefix that :data:`MIN_PER_ARM` of a check's generations share in the mean, which is what a stated
+    power is about; then at all compared places by place and last token. From ``count`` sequences a context, whose
     chance adds about 0.01 where there is no difference.
     """
-    squares = weights = 0.0
+    shared, every = _Mean(), _Mean()
     for prompt in range(preset.contexts):
         nexts: dict[tuple[int, ...], Counter[int]] = {}
         for tokens in generate(one.rule, prompt, count, 7 + prompt, stale=one.stale):
             for place in range(1, len(tokens)):
                 nexts.setdefault(tokens[:place], Counter())[tokens[place]] += 1
+        by_last: dict[tuple[int, int], Counter[int]] = {}
         for prefix, found in nexts.items():
+            by_last.setdefault((len(prefix), prefix[-1]), Counter()).update(found)
             share = float(np.prod([TARGET[a, b] for a, b in pairwise((prompt, *prefix))]))
             if min(share, found.total() / count) * preset.per_arm >= MIN_PER_ARM:
-                told = np.asarray([found[token] for token in range(VOCABULARY)]) / found.total()
-                squares += share * float(np.abs(told - TARGET[prefix[-1]]).sum() / 2) ** 2
-                weights += share
-    return float(np.sqrt(squares / weights))
+                shared.add(prefix[-1], found)
+        for (_, last), found in by_last.items():
+            every.add(last, found)
+    return shared.root, every.root
+
+
+class _Mean:
+    """A mean of squared distances, each as often as its place was reached."""
+
+    def __init__(self) -> None:
+        self.squares = self.weight = 0.0
+
+    def add(self, last: int, found: Counter[int]) -> None:
+        told = np.asarray([found[token] for token in range(VOCABULARY)]) / found.total()
+        self.squares += found.total() * float(np.abs(told - TARGET[last]).sum() / 2) ** 2
+        self.weight += found.total()
+
+    @property
+    def root(self) -> float:
+        return float(np.sqrt(self.squares / self.weight))
 
 
 @cache

@@ -28,7 +28,7 @@ Sample = tuple[float, float]
 PERIOD_MS = 200
 LONGEST_GAP_S = 2.0
 """Between samples: over a longer one no energy is told."""
-LAST_WAIT_S = 1.0
+LAST_WAIT_S = 10.0
 """For the exit code of a sampler that has closed its output."""
 KEYS = ("all_power", "sys_power")
 MISSING = "no power sampler: macmon is not on PATH"

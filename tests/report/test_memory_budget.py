@@ -32,7 +32,7 @@ HOST = {
 }  # fmt: skip
 
 
-def run(path: Path, bases: tuple[str, str] | None, *, settings: dict | None = None):
+def run(path: Path, bases: tuple[str, str] | None, *, settings: dict | None = None, need: dict = NEED):
     """One block with needs in its matrix revision, and a memory trial of baseline and first cell."""
     block = run_builder.full_blocks()[0]
     run_builder.write_run(path, (block,), run_builder.IDENTITIES, run_settings=settings)
@@ -41,7 +41,7 @@ def run(path: Path, bases: tuple[str, str] | None, *, settings: dict | None = No
     for record in records:
         if isinstance(record, MatrixRecord):
             rows = {row["role"]: row for row in reversed(record.cells)}
-            cells = tuple({**row, "memory": NEED} for row in record.cells)
+            cells = tuple({**row, "memory": need} for row in record.cells)
             found.append(dataclasses.replace(record, cells=cells, host=HOST))
         elif isinstance(record, SessionRecord):
             hot = {"thermal_pressure": "heavy"}
@@ -94,6 +94,61 @@ def test_two_bases_are_not_compared_and_no_trial_is_not_zero(tmp_path):
     report, rows = run(tmp_path / "none", None)
     view = added(report, rows["speculative"])
     assert (view.main, view.absent) == ("not run", True)
+
+
+def test_every_part_of_the_forecast_is_listed_so_that_they_add_up(tmp_path):
+    kinds = ("weights", "compute buffers", "program", "recurrent state", "draft weights", "draft compute buffers",
+             "KV cache", "draft KV cache")  # fmt: skip
+    parts = [
+        {"what": what, "bytes": (9 - n) * 10**6, "basis": "rule", "estimate": False, "speculation": "draft" in what}
+        for n, what in enumerate(kinds)
+    ]
+    need = {**NEED, "parts": parts, "total_bytes": sum(part["bytes"] for part in parts)}
+    report, _ = run(tmp_path / "parts", None, need=need)
+    base = next(row for table in report.view.budget for row in table.rows if row.base)
+    told = [base.cells[1].main, *base.cells[1].lines]
+    assert told == [f"{what} {9 - n}.00 MB" for n, what in enumerate(kinds)]
+
+
+def rows_of(report) -> dict[str, tuple]:
+    found = {}
+    for table in report.view.budget:
+        for row in table.rows:
+            found[row.names.rsplit(" · ", 1)[-1]] = (row.cells, table.notes)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("total", "increase", "marks", "added_marks"),
+    [
+        (74_000_000, 4_000_000, (None, None), None),
+        (30_000_000, 1_000_000, ("2.6", "5.0"), "4.00× the forecast"),
+        (200_000_000, 40_000_000, ("0.4", "0.1"), "0.10× the forecast"),
+    ],
+)
+def test_a_forecast_that_is_far_off_is_marked_and_explained(tmp_path, total, increase, marks, added_marks):
+    need = {**NEED, "total_bytes": total, "increase_bytes": increase}
+    report, rows = run(tmp_path / "off", ("not mapped", "not mapped"), need=need)
+    cells, notes = rows_of(report)[rows["speculative"]["settings"]["method"]["name"]]
+    peak, trial = cells[2], cells[4]
+    told = [line.replace("\u00a0", " ") for line in peak.lines if "forecast" in line]
+    if added_marks is None:
+        assert (told, peak.note, trial.note, notes) == ([], None, None, ())
+        return
+    assert [told[0][:3], told[1].split(": ")[1][:3]] == list(marks)
+    assert told[1].startswith("+5.0")
+    assert trial.lines[0] == added_marks
+    assert (peak.tone, trial.tone, peak.note, trial.note) == ("ask", "ask", 1, 1)
+    (note,) = notes
+    assert ("above the forecast" in note) == (marks[0] > "1")
+    assert ("mapped weights" in note) == (marks[0] < "1")
+
+
+def test_a_lower_bound_is_not_off_when_more_was_measured(tmp_path):
+    report, _ = run(tmp_path / "least", None, need={**NEED, "unknown": ["the cache of this engine"]})
+    assert all(cells[2].note is None for cells, _ in rows_of(report).values())
+    report, _ = run(tmp_path / "most", None, need={**NEED, "total_bytes": 10**9, "unknown": ["the cache"]})
+    assert any(cells[2].note == 1 for cells, _ in rows_of(report).values())
 
 
 def test_the_machine_its_largest_programs_and_its_heat_are_told_and_escaped(same):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestrator.workloads.grading.fields import Fields
-from orchestrator.workloads.grading.verdict import LENGTH, Grade, cut, malformed
+from orchestrator.workloads.grading.verdict import LENGTH, Grade, cut, malformed, right_so_far
 
 KEYS = ("answer", "take", "normalise")
 TAKES = ("whole", "start", "first_line", "last_line")
@@ -38,11 +38,13 @@ def build(rules: Mapping[str, Any]) -> Callable[[str, str], Grade]:
         if not found.strip():
             return malformed("there is no answer" + cut(finish))
         if take == "start":
-            return _start(found, answers, finish)
+            return _start(found, answers, text, finish)
+        unfinished = _unfinished(text, take, finish)
         if found in answers:
-            return Grade(valid=True, correct=True, covers=take == "whole")
-        if _unfinished(text, take, finish) and any(answer.startswith(found) for answer in answers):
-            return _so_far()
+            covers = take == "whole"
+            return right_so_far(covers=covers) if unfinished else Grade(valid=True, correct=True, covers=covers)
+        if unfinished and take != "last_line" and any(answer.startswith(found) for answer in answers):
+            return right_so_far(covers=True)
         return Grade(valid=True, correct=False, reason=_differs(found, answers) + cut(finish))
 
     return grade
@@ -81,24 +83,27 @@ def _taken(text: str, take: str) -> str:
 
 def _unfinished(text: str, take: str, finish: str) -> bool:
     """Whether what was taken may go on behind the cut."""
-    one_line = len(text.lstrip().splitlines(keepends=True)) == 1 and text[-1:] not in ("\n", "\r")
-    return finish == LENGTH and (take == "whole" or (take == "first_line" and one_line))
+    in_line = text[-1:] not in ("\n", "\r")
+    one_line = len(text.lstrip().splitlines(keepends=True)) == 1
+    return finish == LENGTH and (take == "whole" or (in_line and (take == "last_line" or one_line)))
 
 
-def _so_far() -> Grade:
-    reason = "right as far as it goes, and cut at the output limit before the answer ended"
-    return Grade(valid=True, correct=None, reason=reason, so_far=True, covers=True)
+def _start(found: str, answers: list[str], text: str, finish: str) -> Grade:
+    """Whether the text begins with an answer, and does not go on within its last word or number.
 
-
-def _start(found: str, answers: list[str], finish: str) -> Grade:
-    """Whether the text begins with an answer, and does not go on within its last word or number."""
+    Cut right behind the answer, within a word or number, nobody knows whether it would have gone on.
+    """
+    open_end = False
     for answer in answers:
-        if found.startswith(answer) and not _goes_on(answer, found[len(answer) : len(answer) + 2]):
-            return Grade(valid=True, correct=True, covers=2 * len(answer) > len(found))
+        rest = found[len(answer) : len(answer) + 2]
+        if found.startswith(answer) and not _goes_on(answer, rest):
+            if finish != LENGTH or not _may_go_on(answer, rest, text):
+                return Grade(valid=True, correct=True, covers=2 * len(answer) > len(found))
+            open_end = True
         if finish != LENGTH and found == answer.rstrip():
             return Grade(valid=True, correct=True)  # it ended by itself, where the answer has a last line end
-    if finish == LENGTH and any(answer.startswith(found) for answer in answers):
-        return _so_far()
+    if open_end or (finish == LENGTH and any(answer.startswith(found) for answer in answers)):
+        return right_so_far(covers=True)
     return Grade(valid=True, correct=False, reason=_differs(found, answers) + cut(finish))
 
 
@@ -108,6 +113,15 @@ def _goes_on(answer: str, rest: str) -> bool:
     if answer[-1].isdigit() and rest[0] in _JOINTS and rest[1:].isdigit():
         return True
     return rest[0].isalnum()
+
+
+def _may_go_on(answer: str, rest: str, text: str) -> bool:
+    """Whether the text, as it came, ends within the answer's last word or number, so that more of it may follow."""
+    if len(rest) > 1 or not answer[-1].isalnum():
+        return False
+    if answer[-1].isdigit() and text[-1:] in _JOINTS:
+        return True
+    return not rest and text[-1:].isalnum()
 
 
 def _differs(found: str, answers: list[str]) -> str:

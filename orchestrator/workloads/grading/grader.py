@@ -17,7 +17,7 @@ from orchestrator.workloads.grading.verdict import LENGTH, TEXT_LIMIT, Grade, Un
 
 __all__ = ["Grade", "Grader", "answer_grader", "grade", "parse_grader"]
 
-VERSION = 2
+VERSION = 3
 """Raised when any kind grades differently, so that a cell graded by other rules is another cell."""
 
 _KINDS = {

@@ -40,6 +40,12 @@ def malformed(reason: str) -> Grade:
     return Grade(valid=False, correct=False, reason=reason)
 
 
+def right_so_far(*, covers: bool) -> Grade:
+    """An answer that may still become the right one, or stop being it, behind the output limit."""
+    reason = "right as far as it goes, and cut at the output limit before the answer ended"
+    return Grade(valid=True, correct=None, reason=reason, so_far=True, covers=covers)
+
+
 def cut(finish: str) -> str:
     """A clause for reasons: says that the answer was cut, where it was."""
     return "; the answer was cut at the output limit" if finish == LENGTH else ""

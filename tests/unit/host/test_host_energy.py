@@ -85,7 +85,8 @@ def test_a_sampler_that_ends_is_not_waited_for_and_its_end_is_told(monkeypatch, 
     assert found.note == f"{program} {why}"
 
 
-def test_samples_from_before_its_end_still_count(tmp_path):
+def test_samples_from_before_its_end_still_count(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "LONGEST_GAP_S", 3600.0)  # a busy machine may print them seconds apart
     program = tmp_path / "macmon"
     body = "import time\nfor _ in range(3):\n    print('{\"all_power\": 7.0}', flush=True)\n    time.sleep(0.02)\n"
     program.write_text(f"#!{sys.executable}\n{body}")
@@ -97,7 +98,7 @@ def test_samples_from_before_its_end_still_count(tmp_path):
     sampler.stop()
     first, last = sampler.samples[0][0], sampler.samples[-1][0]
     middle = (first + last) / 2
-    assert sampler.decode((first + middle) / 2, middle).value == pytest.approx(7.0 * (middle - first) / 2)
+    assert sampler.decode((first + middle) / 2, middle).value == pytest.approx(7.0 * (middle - first) / 2, rel=0.01)
     assert "ended with exit code 0" in sampler.decode(middle, last + 1).note
 
 

@@ -10,7 +10,7 @@ from orchestrator.workloads.grading import degenerate, grade, parse_grader
 
 PIECES = st.sampled_from([
     "{", "}", "[", "]", '"', "\\", ",", ":", "```", "```python\n", "\n", " ", "<tool_call>", "</tool_call>", "1", "-",
-    "−", "1,234", ".5", "1e9", "e", "def f(", "):", "    return ", "\x00", "\ud800", "\u202e", "한국어", "a", "true", "NaN",
+    "−", "–", "1,234", " 234", ".5", "1e9", "e", "def f(", "):", "    return ", "\x00", "\ud800", "\u202e", "한국어", "a", "true", "NaN",
     "[TOOL_CALLS]", "name", "arguments", "Answer:", "\ufffd",
 ])  # fmt: skip
 ANSWERS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=80).map("".join))

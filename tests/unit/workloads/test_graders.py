@@ -43,6 +43,7 @@ LOOSE = {"kind": "exact", "answer": "Paris", "normalise": ["nfc", "case", "space
 START = {"kind": "exact", "answer": "7", "take": "start"}
 LAST = {"kind": "exact", "answer": "42", "take": "last_line", "after": "Answer:"}
 METRES = {"kind": "numeric", "value": 1234.5, "absolute": 0.5, "units": ["km", "kilometres"]}
+TWELVE = {"kind": "numeric", "value": 12}
 ONLY = {"kind": "numeric", "value": -3, "take": "only"}
 DATE = {"kind": "regex", "pattern": "^2026-0[1-9]-[0-9]{2}$", "form": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "match": "full"}
 CODE = {"kind": "python", "defines": ["double"]}
@@ -195,6 +196,87 @@ def test_an_answer_cut_while_it_was_right_is_neither_right_nor_wrong() -> None:
     assert graded({**whole, "take": "first_line"}, "one\n", "length").correct is False
     assert graded({**whole, "take": "last_line"}, "one", "length").correct is False
     assert "cut at the output limit" in graded(JSON_TASK, '{"name": "Ada', "length").reason
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "right", "so_far"),
+    [
+        (TWELVE, "The total is 12", None, True),
+        (TWELVE, "The total is 12.", None, True),
+        (TWELVE, "The total is 12,", None, True),
+        (TWELVE, "The total is 1", None, True),
+        (TWELVE, "The total is 13", False, False),
+        (TWELVE, "The total is 3", False, False),
+        (TWELVE, "The total is 12.\n", True, False),
+        (TWELVE, "The total is 12 and", True, False),
+        ({**TWELVE, "take": "first"}, "12, or 7 + 5", True, False),
+        ({**TWELVE, "take": "only"}, "12", None, True),
+        ({"kind": "numeric", "value": 1234}, "It is 1,23", None, True),
+        ({"kind": "numeric", "value": 1234}, "It is 1.2", False, False),
+        ({"kind": "numeric", "value": 1.25}, "It is 1.2", None, True),
+        ({"kind": "numeric", "value": 0.5}, "0.", None, True),
+        ({"kind": "numeric", "value": 100, "absolute": 1}, "It is 9", None, True),
+        ({"kind": "numeric", "value": -120}, "It is -12", None, True),
+        ({"kind": "numeric", "value": -120}, "It is 12", False, False),
+        ({"kind": "numeric", "value": 3}, "1, 2, 3", None, True),
+        (METRES, "1234.5", None, True),
+        (METRES, "1234.5 k", None, True),
+        (METRES, "1234.5 km", None, True),
+        (METRES, "1234.5 km.", True, False),
+        (METRES, "1234.5 m", False, False),
+        (START, "7", None, True),
+        (START, "7.", None, True),
+        (START, "7 ", True, False),
+        (START, "7\n", True, False),
+        (START, "7.\n", True, False),
+        ({**START, "answer": "Paris"}, "Paris", None, True),
+        ({**START, "answer": "Paris"}, "Paris.", True, False),
+        ({**LOOSE, "take": "start"}, "**Paris**", True, False),
+        (EXACT, "Paris", None, True),
+        ({**EXACT, "take": "last_line"}, "Is it?\nParis", None, True),
+        ({**EXACT, "take": "last_line"}, "Is it?\nParis\n", True, False),
+    ],
+)
+def test_what_ends_right_at_the_output_limit_may_go_on(
+    task: dict[str, object], text: str, right: bool | None, so_far: bool
+) -> None:
+    found = graded(task, text, "length")
+    assert (found.correct, found.so_far) == (right, so_far)
+    # Where an answer ended by itself nothing is open.
+    assert graded(task, text, "eos").so_far is False
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "right"),
+    [
+        (5, "–5", False),
+        (-5, "It is –5.", True),
+        (-5, "It is −5.", True),
+        (-5, "It is ‑5.", True),
+        (5, "Bishops sit on 3–5", True),
+        (5, "9 – 4 = 5", True),
+        (5, "the answer—5", True),
+        (1234, "1 234", True),
+        (1234567, "1\u202f234\u202f567 people", True),
+        (1234, "1’234", True),
+        (1234.5, "1 234.5", True),
+        (-1234, "−1 234", True),
+        (234, "1\u00a0234", False),
+        (234, "1,234", False),
+        (234, "1 234", None),
+        (300, "100 200 300", None),
+        (7, "1 234", False),
+        (106, " ".join(str(number) for number in range(100, 107)), True),
+        (234, "0 234", True),
+        (234, "12 1234 234", True),
+        (123, "1234 123", True),
+    ],
+)
+def test_signs_and_thousands_are_read_as_they_are_written(value: float, text: str, right: bool | None) -> None:
+    found = graded({"kind": "numeric", "value": value}, text)
+    assert found.correct is right
+    assert (found.valid is None) == (right is None)
+    assert found.so_far is False
 
 
 HOSTILE = (

@@ -31,20 +31,13 @@ SHOWN_FORCED = 3
 MISS = 0.25
 """A forecast further off than this share of itself is marked, with what is known of the reason."""
 ABOVE = mark(
-    "Measured more than 25 % above the forecast: something needs memory that is not among its parts, or more of it "
-    "than estimated (≈). Which of the two was not measured."
+    "Measured more than 25 % above the forecast: something takes memory that is not among its parts, or more of it than "
+    "estimated (≈). The engine's own figure, where there is one, tells what is in its buffers; the rest is not split."
 )
 BELOW = mark(
-    "Measured more than 25 % below the forecast: a part of it was not in memory at the peak (mapped weights count only "
-    "as far as they were read), or an estimate (≈) is too high. Which of the two was not measured."
-)
-ADDED_ABOVE = mark(
-    "Drafting adds more than 25 % above its forecast, by one memory trial each: the engine takes memory for it that is "
-    "not among the parts foreseen, or more than estimated (≈). Which of the two was not measured."
-)
-ADDED_BELOW = mark(
-    "Drafting adds more than 25 % below its forecast, by one memory trial each: a part foreseen was not in memory at "
-    "the peak, or an estimate (≈) is too high. Which of the two was not measured."
+    "Measured more than 25 % below the forecast: an estimate (≈) is too high, or a part was not in memory at the peak "
+    "(mapped weights count only as far as they were read). The engine's own figure, where there is one, tells what is in "
+    "its buffers; the rest is not split."
 )
 
 
@@ -183,8 +176,14 @@ def _measured(cell: CellFinding, need: Mapping[str, Any] | None, notes: Notes, w
         lines=(words.say("largest {value}", value=numerals.quantity(PEAK, max(found.values))),),
         why=_source(cell),
     )
-    ratio = _off(max(found.values), need, "total_bytes")
-    return view if ratio is None else _marked(view, ratio, ABOVE if ratio > 1 else BELOW, notes, words)
+    whole, base = _off(max(found.values), need, "total_bytes"), cell.baseline_summaries.get(PEAK)
+    more = found.median - base.median if base is not None else None
+    added = _off(more, need, "increase_bytes") if more is not None else None
+    lines = [_times(whole, words)] if whole is not None else []
+    if more is not None and added is not None:
+        size = numerals.change(PEAK, more)
+        lines.append(words.say("{size} by drafting: {ratio}", size=size, ratio=_times(added, words)))
+    return _marked(view, lines, [one for one in (whole, added) if one is not None], notes, words)
 
 
 def _off(measured: float, need: Mapping[str, Any] | None, name: str) -> float | None:
@@ -198,9 +197,16 @@ def _off(measured: float, need: Mapping[str, Any] | None, name: str) -> float | 
     return None if need.get("unknown") and measured > foreseen else measured / foreseen
 
 
-def _marked(view: CellView, ratio: float, message: str, notes: Notes, words: Words) -> CellView:
-    line = words.say("{ratio} the forecast", ratio=units.ratio(ratio)) if ratio > 0 else words.say("not as foreseen")
-    return replace(view, tone="ask", lines=(line, *view.lines), note=notes.number(words.say(message)))
+def _times(ratio: float, words: Words) -> str:
+    return words.say("{ratio} the forecast", ratio=units.ratio(ratio)) if ratio > 0 else words.say("not as foreseen")
+
+
+def _marked(view: CellView, lines: list[str], ratios: list[float], notes: Notes, words: Words) -> CellView:
+    """The figure with what it is of its forecast, and what may be the reason as a footnote."""
+    if not ratios:
+        return view
+    why = " ".join(dict.fromkeys(words.say(ABOVE if ratio > 1 else BELOW) for ratio in ratios))
+    return replace(view, tone="ask", lines=(*lines, *view.lines), note=notes.number(why))
 
 
 def _source(cell: CellFinding) -> str:
@@ -242,8 +248,8 @@ def _trial(cell: CellFinding, index: Index, need: Mapping[str, Any] | None, note
         return CellView(words.say("not comparable"), absent=True, why=why)
     lines = (words.say("{size} in all", size=units.size(mine)), clean(mine_row.basis, 80))
     view = CellView(numerals.change(PEAK, mine - base), lines=lines, why=words.say("One trial each: no interval."))
-    ratio = _off(mine - base, need, "increase_bytes")
-    return view if ratio is None else _marked(view, ratio, ADDED_ABOVE if ratio > 1 else ADDED_BELOW, notes, words)
+    off = _off(mine - base, need, "increase_bytes")
+    return view if off is None else _marked(view, [_times(off, words)], [off], notes, words)
 
 
 def _peak(row: MemoryRecord | None) -> float | None:
