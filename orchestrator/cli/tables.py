@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
+from orchestrator.schema.hidden import without_hidden
 from orchestrator.schema.status import STATUS_RULES
 
 if TYPE_CHECKING:
@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 
     from orchestrator.store.index import Index
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
 
 def plain(text: object) -> str:
-    """Untrusted text for the terminal: no control characters, no direction overrides, no markup."""
-    return escape(_CONTROL.sub("�", str(text)))
+    """Untrusted text for the terminal: no control characters, none that hide or change direction, no markup."""
+    return escape(without_hidden(str(text)))
 
 
 def status_counts(index: Index) -> str:

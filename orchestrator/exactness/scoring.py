@@ -26,6 +26,8 @@ TILTS = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """The λ at which the product is taken, each with both signs; fixed beforehand, since the bound asks for that."""
 NEGLIGIBLE = 1e-7
 """Probability that need not be told: the rounding of sums in single precision."""
+POLE = 0.9
+"""λ·scale of the gamma for what was not told is kept below it: it has no mean at 1, which a finite vocabulary has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def surprisal_p(tokens: Sequence[ScoredToken]) -> float:
 
 
 def _log_mean(one: ScoredToken, tilts: np.ndarray) -> np.ndarray:
-    """The ln of E exp(λ·surprisal) at the place, by λ; infinite where the part that was not told has no such mean."""
+    """The ln of E exp(λ·surprisal) at the place, by λ."""
     logs = np.asarray(one.top, dtype=float)
     probs = np.exp(logs)
     told = (probs[:, None] * np.exp(-logs[:, None] * tilts)).sum(axis=0)
@@ -94,8 +96,8 @@ def _log_mean(one: ScoredToken, tilts: np.ndarray) -> np.ndarray:
     variance = max(second - (mean + start) ** 2, 0.0)
     if mean <= 0 or variance <= 0:
         return np.asarray(np.log(told + rest * np.exp(tilts * (start + mean))))
-    scaled = 1 - tilts * variance / mean
-    gamma = np.where(scaled > 0, np.exp(-(mean**2 / variance) * np.log(np.where(scaled > 0, scaled, 1.0))), np.inf)
+    scale = np.minimum(variance / mean, np.where(tilts > 0, POLE / np.abs(tilts), np.inf))
+    gamma = (1 - tilts * scale) ** (-mean / scale)
     return np.asarray(np.log(told + rest * np.exp(tilts * start) * gamma))
 
 

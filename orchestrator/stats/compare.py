@@ -133,8 +133,9 @@ def _outcome(
 ) -> tuple[Outcome, str]:
     if ratio.low is None or ratio.high is None:
         if ratio.method == RANGE_ONLY:
-            count = f"{ratio.n} session{'s' if ratio.n > 1 else ''}"
-            return Outcome.RANGE_ONLY, f"{count}: a range; an interval needs {MIN_SESSIONS}"
+            if ratio.n == 1:
+                return Outcome.RANGE_ONLY, f"{ratio.n} session: no range; an interval needs {MIN_SESSIONS}"
+            return Outcome.RANGE_ONLY, f"{ratio.n} sessions: a range; an interval needs {MIN_SESSIONS}"
         return Outcome.RANGE_ONLY, ratio.method
     found = spread(logs)
     half = math.expm1(half_width(found.sd, found.n, ratio.level))

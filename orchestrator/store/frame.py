@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.schema.errors import StoreError
+from orchestrator.schema.hidden import inert
 from orchestrator.schema.observation import Observation
 from orchestrator.schema.record import SessionRecord, TrialRecord
 from orchestrator.store.index import Index
@@ -85,8 +86,16 @@ def observations_frame(index: Index, *, partners: bool = False) -> pd.DataFrame:
 
 
 def write_csv(index: Index, path: Path) -> None:
-    """All rows, partners included, as UTF-8 CSV; an empty field is a column that does not apply to the row."""
+    """All rows, partners included, as UTF-8 CSV; an empty field is a column that does not apply to the row.
+
+    Texts are made inert (:func:`orchestrator.schema.hidden.inert`), since prompt files and engines name them; Parquet
+    has them as they came.
+    """
     frame = observations_frame(index, partners=True)
+    for name in (name for name, dtype in COLUMNS.items() if dtype == "string"):
+        told = {text: inert(text) for text in frame[name].dropna().unique()}
+        if any(text != safe for text, safe in told.items()):
+            frame[name] = frame[name].map(told).astype("string")
     _replace(path, lambda draft: frame.to_csv(draft, index=False, lineterminator="\n", encoding="utf-8"))
 
 

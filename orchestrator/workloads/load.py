@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 from orchestrator.workloads import foreign, own
@@ -21,7 +21,9 @@ Format = Literal["jsonl", "text", "folder", "spec-bench", "humaneval"]
 """The shape of a user's files, where they do not tell it themselves."""
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-_Reader = Callable[[pathlib.Path], list[tuple[int, Prompt]]]
+_Placed = Sequence[tuple[int | pathlib.Path, Prompt]]
+"""Prompts with the line, or in a folder the file, that each stands in."""
+_Reader = Callable[[pathlib.Path], _Placed]
 _READERS: Mapping[str, _Reader] = {
     "jsonl": own.from_jsonl,
     "text": own.from_text,
@@ -70,11 +72,11 @@ def load_prompts(name_or_path: str | pathlib.Path, form: str | None = None) -> t
             raise WorkloadError(message)
         return built_in(name_or_path)
     path = pathlib.Path(name_or_path)
-    numbered = _READERS[form or _form_of(path)](path)
-    if not numbered:
+    placed = _READERS[form or _form_of(path)](path)
+    if not placed:
         refuse(str(path), "no prompt in it")
-    _refuse_repeats(path, numbered)
-    return tuple(prompt for _, prompt in numbered)
+    _refuse_repeats(path, placed)
+    return tuple(prompt for _, prompt in placed)
 
 
 def _form_of(path: pathlib.Path) -> Format:
@@ -105,10 +107,13 @@ def _is_folder(path: pathlib.Path) -> bool:
         return False
 
 
-def _refuse_repeats(path: pathlib.Path, numbered: list[tuple[int, Prompt]]) -> None:
+def _refuse_repeats(path: pathlib.Path, placed: _Placed) -> None:
     """Refuse two prompts with the same id."""
-    seen: dict[str, int] = {}
-    for number, prompt in numbered:
-        if prompt.id in seen:
-            refuse(f"{path}:{number}", f"id {prompt.id!r} is already used in line {seen[prompt.id]}")
-        seen[prompt.id] = number
+    seen: dict[str, int | pathlib.Path] = {}
+    for place, prompt in placed:
+        other = seen.setdefault(prompt.id, place)
+        if other is place:
+            continue
+        if isinstance(place, pathlib.Path) and isinstance(other, pathlib.Path):
+            refuse(str(place), f"a file's name without its end is its id, and {other.name} has {prompt.id!r} already")
+        refuse(f"{path}:{place}", f"id {prompt.id!r} is already used in line {other}")

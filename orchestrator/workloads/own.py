@@ -50,8 +50,8 @@ def from_text(path: pathlib.Path) -> list[tuple[int, Prompt]]:
     return [(number, Prompt(f"{stem}-{number}", "user", "und", line)) for number, line in lines_of(path)]
 
 
-def from_folder(path: pathlib.Path) -> list[tuple[int, Prompt]]:
-    """The texts in a folder, by name; each file is one prompt, less the line feed at its end.
+def from_folder(path: pathlib.Path) -> list[tuple[pathlib.Path, Prompt]]:
+    """The texts in a folder with their files, by name; each file is one prompt, less the line feed at its end.
 
     Hidden files do not count, and folders in it are refused rather than overlooked.
 
@@ -66,7 +66,7 @@ def from_folder(path: pathlib.Path) -> list[tuple[int, Prompt]]:
     if len(files) > MAX_PROMPTS:
         refuse(str(path), f"more than {MAX_PROMPTS} files; take out the prompts you want to measure with")
     found = []
-    for number, file in enumerate(files, start=1):
+    for file in files:
         if file.suffix not in _SUFFIXES:
             refuse(str(file), f"in a folder of prompts every file ends in {' or '.join(_SUFFIXES)}, one prompt each")
         text = text_of(file)
@@ -75,7 +75,7 @@ def from_folder(path: pathlib.Path) -> list[tuple[int, Prompt]]:
             refuse(str(file), "is empty; take it out of the folder, or write a prompt")
         if len(text) > MAX_LINE_CHARACTERS:
             refuse(str(file), f"more than {MAX_LINE_CHARACTERS >> 20} Mi characters; shorten it")
-        found.append((number, Prompt(label(file.stem, "name", str(file)), "user", "und", text)))
+        found.append((file, Prompt(label(file.stem, "name", str(file)), "user", "und", text)))
     return found
 
 

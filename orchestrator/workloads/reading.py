@@ -34,7 +34,9 @@ def text_of(path: pathlib.Path) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as err:
-        message = f"{path}: not UTF-8 at byte {err.start}; save it as UTF-8"
+        before = err.object[: err.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        message = f"{path}:{line}: not UTF-8 at byte {column} of the line; save it as UTF-8"
         raise WorkloadError(message) from err
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
@@ -46,10 +48,13 @@ def lines_of(path: pathlib.Path) -> list[tuple[int, str]]:
     """The lines of `path` that are not blank, with their numbers from 1.
 
     Raises:
-        WorkloadError: As `text_of`, or a line too long, or too many lines.
+        WorkloadError: As `text_of`, or a line too long, or too many lines, or lines that only carriage returns end.
     """
+    text = text_of(path)
+    if "\n" not in text and "\r" in text.strip("\r"):
+        refuse(str(path), "its lines end in a carriage return alone, so it would be one line; save it with line feeds")
     # Split at line feeds only: a prompt may hold the other separators `str.splitlines` knows.
-    numbered = enumerate((line.removesuffix("\r") for line in text_of(path).split("\n")), start=1)
+    numbered = enumerate((line.removesuffix("\r") for line in text.split("\n")), start=1)
     kept = [(number, line) for number, line in numbered if line.strip()]
     for number, line in kept:
         if len(line) > MAX_LINE_CHARACTERS:
@@ -74,6 +79,10 @@ def object_of(line: str, where: str, expected: str) -> dict[str, Any]:
         fields = json.loads(line, object_pairs_hook=_once, parse_float=_finite, parse_constant=_no_constant)
     except RecursionError as err:
         message = f"{where}: nested too deeply to be a prompt"
+        raise WorkloadError(message) from err
+    except json.JSONDecodeError as err:
+        # Its own text counts lines too, of which this is always the first.
+        message = f"{where}: not JSON: {err.msg} (column {err.colno})"
         raise WorkloadError(message) from err
     except ValueError as err:
         message = f"{where}: not JSON: {err}"

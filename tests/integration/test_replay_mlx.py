@@ -122,7 +122,7 @@ def judged(
         )
         for about, ids, ranked in (("off", off, own), ("on", on, theirs))
     )
-    texts = {"off": frozenset({off}), "on": frozenset({on})}
+    texts = {"off": [("p", off)], "on": [("p", on)]}
     state: Any = State
     return cross_scored(state, Replayed((), None, (), records), texts)
 

@@ -7,7 +7,9 @@ Needs Chromium and axe-core (``SPECMATRIX_AXE`` names axe.min.js). Where they ar
 from __future__ import annotations
 
 import base64
+import csv
 import dataclasses
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from report_runs import Report
 from orchestrator.report.compare.runs import compare_runs
 from orchestrator.report.compare.view import compare_view
 from orchestrator.report.compare.write import compare_html
+from orchestrator.report.data.export import COLUMNS, figures_csv
 from orchestrator.report.language.words import Words
 from orchestrator.report.output.write import write_report
 from orchestrator.serve import page
@@ -106,9 +109,9 @@ def others(full: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return found
 
 
-def judged(browser: chromium.Chromium, axe: str, path: Path, language: str, *, dark: bool) -> int:
+def judged(browser: chromium.Chromium, axe: str, path: Path, language: str, *, dark: bool, width: int = 1280) -> int:
     """How many of axe's rules the page passes; none may be violated."""
-    browser.show(width=1280, dark=dark)
+    browser.show(width=width, dark=dark)
     browser.open(path)
     assert browser.ask("document.documentElement.lang") == language
     assert browser.ask('matchMedia("(prefers-color-scheme: dark)").matches') == dark
@@ -153,6 +156,24 @@ def test_axe_would_find_what_is_wrong(
     assert judged(browser, axe, page_, "en", dark=False) >= 10
     with pytest.raises(AssertionError, match="color-contrast"):
         judged(browser, axe, page_, "en", dark=True)
+
+
+SMALL = """[...document.querySelectorAll(".tbl .main > a")].map((one) => one.getBoundingClientRect())
+  .map((box) => Math.min(box.width, box.height))"""
+
+
+def test_links_in_tables_are_large_enough_to_hit(browser: chromium.Chromium, axe: str, tmp_path: Path) -> None:
+    """Evidence of an answer and the cell behind a figure, with several models and all folds open (WCAG 2.5.8)."""
+    blocks = tuple(dataclasses.replace(run_builder.full_blocks()[n], attempts=1) for n in (0, 2))
+    large = [dataclasses.replace(one, model=dataclasses.replace(one.model, name="large")) for one in blocks]
+    path = run_builder.write_run(tmp_path / "models", (*blocks, *large), run_builder.IDENTITIES)
+    made = write_report(path, "en")
+    assert judged(browser, axe, made, "en", dark=False, width=1440) >= 20
+    for anchor, least in (("#evidence/", 6), ("#cell/", 4)):
+        hits = browser.ask(SMALL.replace("> a", f"> a[href^='{anchor}']"))
+        assert len(hits) >= least, anchor
+        assert min(hits) >= 24, anchor
+    assert min(browser.ask(SMALL)) >= 24
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -290,6 +311,34 @@ def test_sorting_filtering_and_the_address_hold_together(browser: chromium.Chrom
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize(
+    "told", ["%25E0:1:ascending", "{id}:999:ascending", "{id}:x:ascending", "{id}:1:sideways", ":::"]
+)
+def test_an_address_that_names_no_order_changes_nothing(
+    browser: chromium.Chromium, pages: dict[str, Path], told: str
+) -> None:
+    browser.show(width=1440, dark=False)
+    browser.open(pages["en"])
+    order = '[...document.querySelector("table[data-sortable]").tBodies[0].rows].map((row) => row.id)'
+    heads = '[...document.querySelectorAll("table[data-sortable] th")].map((one) => one.getAttribute("aria-sort"))'
+    before, unsorted = browser.ask(order), browser.ask(heads)
+    name = browser.ask('encodeURIComponent(encodeURIComponent('
+                       'document.querySelector("table[data-sortable]").dataset.sortable))')  # fmt: skip
+    browser.open(pages["en"], fragment="#~s=" + told.format(id=name))
+    assert browser.ask(order) == before
+    assert browser.ask(heads) == unsorted
+    # What stands behind it in the script still runs.
+    assert browser.ask('document.querySelectorAll("#downloads button").length') == 3
+    assert browser.complaints() == []
+
+
+def test_a_name_in_the_raw_values_computes_nothing(browser: chromium.Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["en"])
+    for text in ("=1", "+1", "-1", "@a", "\t=1", "\r=1", "\n=1", "\uff1d1"):
+        assert browser.ask(f"cell({json.dumps(text)})") == f"\"'{text}\""
+    assert browser.ask("cell('a=\"1\"')") == '"a=""1"""'
+
+
 def test_the_name_of_a_model_leaves_its_rows_and_its_baselines_alone(
     browser: chromium.Chromium, tmp_path: Path
 ) -> None:
@@ -308,6 +357,31 @@ def test_the_name_of_a_model_leaves_its_rows_and_its_baselines_alone(
     # A baseline stays beside each row that is left, although it does not hold the word itself.
     browser.open(page_, fragment="#~q=large+draft-k4")
     assert [row.split("·")[0].strip() for row in browser.ask(shown)] == ["mlx-lmnone", "draft-k4mlx-lm"]
+    assert browser.complaints() == []
+
+
+KEPT = """new Promise((done) => {
+  URL.createObjectURL = (blob) => { blob.text().then(done); return "blob:kept"; };
+  URL.revokeObjectURL = () => {};
+  HTMLAnchorElement.prototype.click = () => {};
+  [...document.querySelectorAll("#downloads button")].find((one) => one.textContent === "NAME").click();
+})"""
+
+
+def test_the_figures_come_out_of_the_page_as_csv(
+    browser: chromium.Chromium, pages: dict[str, Path], full: Report
+) -> None:
+    browser.open(pages["en"])
+    made = list(csv.reader(io.StringIO(browser.ask(KEPT.replace("NAME", "figures.csv")))))
+    wanted = list(csv.reader(io.StringIO(figures_csv(full.analysis))))
+    assert made[0] == wanted[0] == list(COLUMNS)
+    assert len(made) == len(wanted) > 500
+    for one, other in zip(made[1:], wanted[1:], strict=True):
+        for name, told, meant in zip(COLUMNS, one, other, strict=True):
+            if name in ("median", "mad", "ratio", "low", "high") and meant:
+                assert float(told) == pytest.approx(float(meant), rel=1e-5), (one, other)
+            else:
+                assert told == meant, (name, one, other)
     assert browser.complaints() == []
 
 

@@ -199,6 +199,9 @@ def test_hostile_names_and_answers_are_harmless(name: str, tmp_path: Path) -> No
     assert sum(tag == "script" for tag, _ in page.tags) == 2
     assert all(tag not in ("img", "b1") for tag, _ in page.tags)
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]", html)
+    summary, figures = ((path / one).read_text(encoding="utf-8") for one in ("summary.json", "metrics.csv"))
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", summary + figures)
+    assert any(cell["id"].startswith(name) for cell in json.loads(summary)["cells"])
     commands = [text for text in page.text if text.startswith("specmatrix rerun ")]
     assert commands
     if name.isprintable():

@@ -136,4 +136,7 @@ def test_a_large_run_says_what_its_page_leaves_out(swept: Report, monkeypatch: p
         assert cell["values"][metric] == {key: value for key, value in one.items() if key != "values"}
     view = build_view(swept.analysis, swept.header, swept.index)
     assert not view.whole
+    # The CSV inside the page is for what the JSON leaves out; a whole page makes it of its JSON.
+    assert view.csv_address.startswith("data:text/csv;charset=utf-8,cell,status,")
+    assert swept.view.csv_address == ""
     assert "leave out single values" in view.data_note

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 RATE = "decode_rate"
 
 
-def drafting_of(arm: Arm) -> Drafting | None:
+def drafting_of(arm: Arm, *, greedy: bool) -> Drafting | None:
     """Acceptance pooled, by position and by category; ``None`` where no trial reports its drafts.
+
+    The test of the positions is given every distinct answer once: a repeat that gave the same tokens was bound to give
+    the same counts, and is no evidence of its own.
 
     Counts that no run of rounds can give are no reason to lose a report: ``problem`` says so, and there is no rate.
     """
@@ -34,14 +37,24 @@ def drafting_of(arm: Arm) -> Drafting | None:
         whole = (CategoryAcceptance(names[0], rate, totals),)
         categories = tuple(_category(name, arm) for name in names) if len(names) > 1 else whole
         positions = by_position(_positions(arm.trials))
+        tested = flatness(by_position(_positions(_distinct(arm.trials, greedy=greedy))))
     except ValueError as err:
         return Drafting(totals, None, (), None, (), str(err))
-    return Drafting(totals, rate, positions, flatness(positions), categories)
+    return Drafting(totals, rate, positions, tested, categories)
 
 
 def _category(name: str, arm: Arm) -> CategoryAcceptance:
     mine = Arm(arm.sessions, tuple(trial for trial in arm.trials if trial.category == name))
     return CategoryAcceptance(name, pooled(acceptance_frame(mine)), draft_totals(mine))
+
+
+def _distinct(trials: Iterable[TrialRecord], *, greedy: bool) -> tuple[TrialRecord, ...]:
+    """The first of the trials with the same answer to the same prompt; of sampled ones with the same seed too."""
+    found: dict[tuple[object, ...], TrialRecord] = {}
+    for trial in trials:
+        answer = trial.token_ids or trial.text
+        found.setdefault((trial.prompt_id, answer, 0 if greedy else trial.seed), trial)
+    return tuple(found.values())
 
 
 def _positions(trials: Iterable[TrialRecord]) -> Iterable[tuple[Sequence[int], Sequence[int]]]:

@@ -229,7 +229,8 @@ def _finding(state: CellState, pair: _Pair, comparisons: Mapping[str, Comparison
     absent, partial = missing(state, pair.cell, SHOWN)
     base = summaries(pair.base)
     longest = longest_reached((pair.cell, pair.base)) if state.role is Role.SPECULATIVE else None
-    drafting = drafting_of(pair.cell) if state.role is Role.SPECULATIVE else None
+    greedy = state.settings["sampling"]["temperature"] == 0
+    drafting = drafting_of(pair.cell, greedy=greedy) if state.role is Role.SPECULATIVE else None
     placement = checks.placements.get(state.id)
     headline = _headline(comparisons, longest)
     return CellFinding(

@@ -100,8 +100,15 @@ if (input) {
   });
   if (input.value) filter(input.value);
 }
-const [table, column, direction] = (state.get("s") ?? "").split(":");
-if (table && tables.has(decodeURIComponent(table))) order(decodeURIComponent(table), Number(column), direction);
+// The address may come from anywhere: what names no table, no column that sorts or no direction is left alone.
+const sorting = (told) => {
+  const [table, column, direction] = told.split(":");
+  let id;
+  try { id = decodeURIComponent(table); } catch { return; }
+  const head = tables.get(id)?.heads[Number(column)];
+  if (head?.querySelector("button.sort") && ["ascending", "descending"].includes(direction)) order(id, Number(column), direction);
+};
+sorting(state.get("s") ?? "");
 
 // Everything that the page knows, as files: the JSON that is inside it, and its raw values as CSV.
 const download = (name, type, write) => {
@@ -118,11 +125,22 @@ const download = (name, type, write) => {
   document.querySelector("#downloads").append(item);
 };
 const data = () => document.querySelector("#data").textContent;
-const cell = (text) => '"' + String(text).replace(/^[=+\-@]/, "'$&").replaceAll('"', '""') + '"';
+const cell = (text) => '"' + String(text).replace(/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/, "'$&").replaceAll('"', '""') + '"';
+const lines = (head, rows) => [head, ...rows].map((row) => row.join(",")).join("\n") + "\n";
 download("data.json", "application/json", data);
-if ("whole" in document.querySelector("#data").dataset) download("raw-values.csv", "text/csv", () => [["cell", "metric", "value"], ...JSON.parse(data()).cells.flatMap((one) =>
-  Object.entries(one.values).flatMap(([metric, told]) => told.values.map((value) => [cell(one.id), metric, value])))]
-  .map((row) => row.join(",")).join("\n") + "\n");
+if ("whole" in document.querySelector("#data").dataset) {
+  download("figures.csv", "text/csv", () => {
+    const { cells, units } = JSON.parse(data());
+    const head = ["cell", "status", "group", "metric", "unit", "median", "mad", "n", "absent", "ratio", "low", "high", "outcome"];
+    return lines(head, cells.flatMap((one) => Object.keys({ ...one.values, ...one.absent }).sort().map((metric) => {
+      const seen = one.values[metric], row = one.comparisons[metric], ratio = row?.ratio;
+      return [cell(one.id), one.status, one.group, metric, units[metric], seen?.median, seen?.mad, seen?.n,
+        seen ? "" : one.absent[metric].why, ratio?.point, ratio?.low, ratio?.high, row?.outcome];
+    })));
+  });
+  download("raw-values.csv", "text/csv", () => lines(["cell", "metric", "value"], JSON.parse(data()).cells.flatMap((one) =>
+    Object.entries(one.values).flatMap(([metric, told]) => told.values.map((value) => [cell(one.id), metric, value])))));
+}
 
 addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details")) fold.open = true;

@@ -87,6 +87,8 @@ def _side(row: Comparison | None, words: Words) -> CellView:
     if row is None or row.ratio is None:
         why = words.said(clean(row.reason)) if row is not None else ""
         return CellView(words.say("not comparable"), absent=True, why=why)
+    if row.ratio.n == 1:
+        return CellView(numerals.ratio(row.ratio), lines=(words.say("one session, no range"),))
     interval = numerals.interval(row.ratio) or words.say("range {spread}", spread=numerals.spread(row.session_ratios))
     return CellView(numerals.ratio(row.ratio), lines=(interval, words.say("{n} sessions", n=row.ratio.n)))
 

@@ -12,6 +12,7 @@ from orchestrator.report.data.summary import estimate_data
 from orchestrator.report.language.words import Words
 from orchestrator.report.output import markdown
 from orchestrator.report.output.render import render_page
+from orchestrator.schema.hidden import escaped
 from orchestrator.schema.record import RunHeader
 from orchestrator.schema.result import Comparison
 
@@ -45,7 +46,7 @@ def _card(run: RunCard) -> str:
 
 def compare_json(found: RunsCompared) -> str:
     """Every condition and every figure; indented, in a fixed order."""
-    return json.dumps(compare_data(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return escaped(json.dumps(compare_data(found), indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def compare_data(found: RunsCompared) -> dict[str, Any]:

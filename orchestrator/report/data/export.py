@@ -1,4 +1,4 @@
-"""The figures as CSV inside the page, so that they can be taken out of it without a server and without JavaScript."""
+"""The figures as CSV inside a page that does not hold them all as JSON, so that they can be taken out of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import re
 
 from orchestrator.report.analysis.findings import Analysis
+from orchestrator.schema.hidden import inert
 from orchestrator.schema.metrics import VOCABULARY
 
 COLUMNS = (
@@ -21,7 +22,7 @@ def figures_csv(analysis: Analysis) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for cell in analysis.cells:
-        head = (_inert(cell.id), cell.state.status.value, cell.group.value)
+        head = (inert(cell.id), cell.state.status.value, cell.group.value)
         for metric in sorted({*cell.summaries, *cell.missing}):
             found, row = cell.summaries.get(metric), cell.comparisons.get(metric)
             ratio = row.ratio if row is not None else None
@@ -43,11 +44,6 @@ def data_address(text: str) -> str:
         return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "replace"))
 
     return "data:text/csv;charset=utf-8," + _ESCAPED.sub(encode, text)
-
-
-def _inert(text: str) -> str:
-    """Names that a spreadsheet would compute are shown as text."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _optional(value: float | None) -> str:

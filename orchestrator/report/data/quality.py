@@ -7,6 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.report.analysis.findings import Analysis
+from orchestrator.schema.hidden import inert
 
 if TYPE_CHECKING:
     from orchestrator.report.analysis.findings import CellFinding
@@ -72,7 +73,7 @@ def _line(cell: CellFinding, one: CategoryQuality) -> list[object]:
     totals, rate = (drafted.totals, drafted.rate) if drafted is not None else (None, None)
     wait = one.wait
     return [
-        _inert(cell.id), _inert(one.category), one.answers, one.metric,
+        inert(cell.id), inert(one.category), one.answers, one.metric,
         *((wait.point, _or_empty(wait.low), _or_empty(wait.high)) if wait is not None else ("", "", "")),
         *((totals.drafted, totals.accepted, _or_empty(totals.refused), _or_empty(totals.discarded))
           if totals is not None else ("", "", "", "")),
@@ -103,8 +104,3 @@ def _estimate(one: Estimate | None) -> dict[str, Any] | None:
 
 def _or_empty(value: object) -> object:
     return "" if value is None else value
-
-
-def _inert(text: str) -> str:
-    """Names that a spreadsheet would compute are shown as text."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

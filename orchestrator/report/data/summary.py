@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.report.analysis.findings import Analysis, CellFinding, Drafting
 from orchestrator.report.data.quality import quality_data
+from orchestrator.schema.metrics import VOCABULARY
 from orchestrator.schema.record import RunHeader
 from orchestrator.schema.result import Comparison, Estimate
 from orchestrator.stats.speedup import Decomposition
@@ -91,8 +92,11 @@ def summary_json(analysis: Analysis, header: RunHeader) -> str:
 
     Of a run with more than :data:`WHOLE_CELLS` cells the single values and the reasons of absences are left out, as
     ``left_out`` says: a page of a thousand cells must still open. ``summary.json`` beside it holds them.
+    ``units`` are those of the metrics, for the CSV that the page makes of this.
     """
     told = _short(summary_data(analysis, header))
+    metrics = {metric for cell in analysis.cells for metric in (*cell.summaries, *cell.missing)}
+    told["units"] = {metric: VOCABULARY[metric].unit.value for metric in sorted(metrics)}
     if not is_whole(analysis):
         for cell in told["cells"]:
             for one in (*cell["values"].values(), *cell["phases"].values(), *cell["per_process"].values()):
@@ -113,7 +117,7 @@ def is_whole(analysis: Analysis) -> bool:
 def _short(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)
     """Floats to seven digits, more than any clock here gives: half the bytes of a page. The file has all of them."""
     if isinstance(value, float):
-        return value if value.is_integer() else float(f"{value:.7g}")
+        return int(value) if value.is_integer() else float(f"{value:.7g}")
     if isinstance(value, dict):
         return {key: _short(one) for key, one in value.items()}
     return [_short(one) for one in value] if isinstance(value, list | tuple) else value

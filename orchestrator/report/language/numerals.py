@@ -28,8 +28,9 @@ def interval(estimate: Estimate) -> str:
 
 
 def spread(values: tuple[float, ...]) -> str:
-    """``0.71…0.78``: the range of session ratios, where an interval would claim too much."""
-    return f"{min(values):.2f}…{max(values):.2f}"
+    """``0.71…0.78``: the range of session ratios, where an interval would claim too much; equal ends are said once."""
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low}…{high}"
 
 
 def within(estimate: Estimate) -> str:

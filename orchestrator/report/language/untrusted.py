@@ -9,15 +9,14 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from orchestrator.schema.hidden import DIRECTION, INVISIBLE, shown
+
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and friends, up to their end or the line's
-    r"|\x1b[ -/]*[0-~]"  # two-character escapes
-    r"|\x9b[0-?]*[ -/]*[@-~]",  # the one-byte CSI
-    re.DOTALL,
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and friends, where they end within the line
+    r"|\x1b[ -/]*[0-~]"  # two-character escapes, and the beginning of what does not end: its text is shown
+    r"|\x9b[0-?]*[ -/]*[@-~]"  # the one-byte CSI
 )
-_DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_INVISIBLE = frozenset("\u200b\u2028\u2029\u2060\ufeff\u00ad")
 LINE_LIMIT = 400
 """Characters kept of one log line."""
 TAIL_LINES = 14
@@ -53,8 +52,8 @@ def tail(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _visible(char: str) -> str:
-    if char in _DIRECTION or char in _INVISIBLE:
-        return f"⟨U+{ord(char):04X}⟩"
+    if char in DIRECTION or char in INVISIBLE:
+        return shown(char)
     code = ord(char)
     if char in "\n\r\t":
         return {"\n": "⏎", "\r": "␍", "\t": "→"}[char]
@@ -63,5 +62,5 @@ def _visible(char: str) -> str:
     if code == 0x7F:
         return "␡"
     if unicodedata.category(char) in ("Cc", "Cs", "Cn", "Co"):
-        return f"⟨U+{code:04X}⟩"
+        return shown(char)
     return char

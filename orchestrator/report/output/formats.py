@@ -16,6 +16,7 @@ from orchestrator.report.output.write import write_whole
 from orchestrator.report.page.first_screen.context import run_settings
 from orchestrator.report.page.view import build_view
 from orchestrator.schema.errors import StoreError
+from orchestrator.schema.hidden import escaped
 from orchestrator.store.directory import RunDirectory
 from orchestrator.store.frame import write_csv, write_parquet
 from orchestrator.store.index import Index
@@ -79,7 +80,7 @@ def _texts(
     made = {}
     if Format.JSON in formats:
         data = summary_data(found, directory.header)
-        made[Format.JSON] = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        made[Format.JSON] = escaped(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
     if Format.HTML in formats or Format.MD in formats:
         words = Words(language or str(run_settings(index).get("language", "en")))
         view = build_view(found, directory.header, index, words.language, words, run)

@@ -13,6 +13,7 @@ from orchestrator.report.output.render import render_html
 from orchestrator.report.page.first_screen.context import run_settings
 from orchestrator.report.page.view import build_view
 from orchestrator.schema.errors import StoreError
+from orchestrator.schema.hidden import escaped
 from orchestrator.store.directory import RunDirectory
 from orchestrator.store.frame import write_csv, write_parquet
 from orchestrator.store.index import Index
@@ -37,7 +38,7 @@ def write_report(run: Path, language: str | None = None) -> Path:
     words = Words(language or str(run_settings(index).get("language", "en")))
     html = render_html(build_view(found, directory.header, index, words.language, words, run), words)
     summary = json.dumps(summary_data(found, directory.header), indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(run / "summary.json", summary + "\n")
+    write_whole(run / "summary.json", escaped(summary) + "\n")
     write_whole(run / "categories.csv", categories_csv(found))
     write_csv(index, run / "metrics.csv")
     write_parquet(index, run / "metrics.parquet")

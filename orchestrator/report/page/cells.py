@@ -129,6 +129,8 @@ def counted(cell: CellFinding, metric: str, notes: Notes, words: Words, *, alway
 
 
 def _no_interval(row: Comparison, words: Words) -> str:
+    if row.ratio is not None and row.ratio.n == 1:
+        return words.say("one session, no range")
     if row.ratio is not None and row.ratio.n < 3:
         return words.say("range {spread}", spread=numerals.spread(row.session_ratios))
     return words.say("no spread")

@@ -106,7 +106,8 @@ def build_view(
         whole=is_whole(analysis),
         room=memory.room(index, words),
         csv_name=f"{slug(name)}.csv",
-        csv_address=export.data_address(export.figures_csv(analysis)),
+        # A page that holds every figure as JSON makes the CSV of it when asked; twice would be an eighth of its bytes.
+        csv_address="" if is_whole(analysis) else export.data_address(export.figures_csv(analysis)),
         to_measure=to_measure(analysis, words),
         engines_table=engine_facts.engines_table(analysis, index, words),
         quality=quality.quality_sections(analysis, words),

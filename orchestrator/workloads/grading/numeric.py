@@ -49,7 +49,7 @@ class _Number:
 def read(fields: Fields) -> dict[str, Any]:
     """``value``; ``take`` (of :data:`TAKES`); ``absolute`` and ``relative`` tolerance; ``units``, one of which follows.
 
-    A number is an optional sign, digits (commas, apostrophes or blanks between groups of three are allowed), an optional
+    A number is an optional sign, digits (between groups of three comma, apostrophe or blank are allowed), an optional
     decimal part and an optional exponent; digits inside a word or behind a point are none. It is right when it lies
     within ``absolute`` or within ``relative`` times the value, both 0 unless given. A unit must follow the number, with
     at most one space, and must not go on within a word. A plain blank between groups may be one between two numbers: an
@@ -78,17 +78,12 @@ def build(rules: Mapping[str, Any]) -> Callable[[str, str], Grade]:
             return malformed("there is no number" + cut(finish))
         if rules["take"] == "only" and len({one.value for one in found}) > 1:
             return malformed(f"there are {len(found)} numbers where one is asked for")
-        chosen = found[0] if rules["take"] == "first" else found[-1]
+        chosen, parts = _chosen(found, rules["take"])
         number, rest = chosen.value, text[chosen.end :]
-        parts = {"first": chosen.parts[:1], "last": chosen.parts[-1:], "only": chosen.parts}[rules["take"]]
         right, right_apart = fits(number), bool(parts) and all(fits(one) for one in parts)
         covers = 2 * (chosen.end - chosen.start) > len(text)
-        if finish == LENGTH:
-            goes_on = _OPEN.fullmatch(rest) is not None
-            if (right or right_apart) and (goes_on or _unit_may_follow(rest, units)):
-                return right_so_far(covers=covers)
-            if goes_on and any(_becomes(one, rest, value - within, value + within) for one in (number, *parts)):
-                return right_so_far(covers=covers)
+        if finish == LENGTH and _undecided(rest, (number, *parts), (value - within, value + within), units):
+            return right_so_far(covers=covers)
         if units and not _unit_follows(text, chosen.end, units):
             return malformed(f"{number} is not followed by {' or '.join(units)}" + cut(finish))
         if right:
@@ -98,6 +93,13 @@ def build(rules: Mapping[str, Any]) -> Callable[[str, str], Grade]:
         return Grade(valid=True, correct=False, reason=f"{number} where {value} is right" + cut(finish))
 
     return grade
+
+
+def _chosen(found: list[_Number], take: str) -> tuple[_Number, tuple[Decimal, ...]]:
+    """The number that is the answer, and those that are if its blanks part numbers."""
+    if take == "first":
+        return found[0], found[0].parts[:1]
+    return found[-1], found[-1].parts[-1:] if take == "last" else found[-1].parts
 
 
 def _numbers(text: str, finish: str) -> list[_Number]:
@@ -122,6 +124,17 @@ def _numbers(text: str, finish: str) -> list[_Number]:
             parts = tuple(Decimal(one) for one in apart) if joint == " " or broken else ()
             found.append(_Number(Decimal(sign + "".join(groups) + tail), match.start(), match.end(), parts))
     return [one for one in found if one.end - one.start <= MOST_DIGITS]
+
+
+def _undecided(
+    rest: str, readings: tuple[Decimal, ...], limits: tuple[Decimal, Decimal], units: tuple[str, ...]
+) -> bool:
+    """Whether what may follow ``rest``, at the output limit, makes or unmakes a right number, or ends its unit."""
+    low, high = limits
+    goes_on = _OPEN.fullmatch(rest) is not None
+    if any(low <= one <= high for one in readings):
+        return goes_on or _unit_may_follow(rest, units)
+    return goes_on and any(_becomes(one, rest, low, high) for one in readings)
 
 
 def _becomes(number: Decimal, rest: str, low: Decimal, high: Decimal) -> bool:

@@ -66,11 +66,11 @@ def test_a_prompt_is_shown_whole_with_its_task(show):
 
 def test_a_file_of_the_users_is_shown_as_it_is_read(show, tmp_path):
     path = tmp_path / "mine.jsonl"
-    hostile = "\x1b[31m[red]\u202eevil"
+    hostile = "\x1b[31m[red]\u202e\u200f\u061c\u2028\u200bevil"
     path.write_text(json.dumps({"id": "a", "prompt": hostile, "category": "own"}) + "\n", encoding="utf-8")
     said = show(path)
     assert "\x1b" not in said
-    assert "\u202e" not in said
+    assert not set("\u202e\u200f\u061c\u2028\u200b") & set(said)
     assert "[red]" in said
     assert "own 1" in said
     assert "[red]" in show(path, "a")

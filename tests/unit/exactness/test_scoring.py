@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,31 @@ def test_what_was_not_told_has_the_mean_and_variance_that_are_left() -> None:
     (full, *_), told = whole(probs / probs.sum()), 16
     part = ScoredToken(full.logprob, 1, full.entropy, full.variance, top=full.top[:told])
     assert surprisal_p([part] * 300) == pytest.approx(surprisal_p([full] * 300), rel=0.1)
+
+
+def test_a_rounded_rest_does_not_blind_the_bound() -> None:
+    # A part of 1e-5 that was not told, with a variance far beyond its mean, as rounding leaves it.
+    kinds = whole(np.asarray([0.9, 0.1]))
+    noisy = [replace(one, top=(one.top[0] - 1e-5, one.top[1]), variance=one.variance + 1e-3) for one in kinds]
+    assert surprisal_p([noisy[1]] * 60) < 1e-20
+    assert surprisal_p([noisy[0]] * 54 + [noisy[1]] * 6) > 0.5
+
+
+@pytest.mark.parametrize("exponent", [1.25, 1.6, 2.5])
+def test_long_tails_of_which_sixteen_tokens_are_told_keep_the_level(exponent: float) -> None:
+    probs = 1 / np.arange(1, 5001) ** exponent
+    probs /= probs.sum()
+    logs = np.log(probs)
+    entropy = float(-(probs * logs).sum())
+    variance = float((probs * logs**2).sum() - entropy**2)
+    top = tuple(map(float, logs[:16]))
+    generator, cumulative = np.random.default_rng(14), probs.cumsum()
+    failed = 0
+    for _ in range(400):
+        drawn = logs[np.minimum(np.searchsorted(cumulative, generator.random(80)), 4999)]
+        # The sum of surprisals is all that the bound looks at besides the distribution.
+        failed += surprisal_p([ScoredToken(float(drawn.mean()), 1, entropy, variance, top=top)] * 80) < 10 * ALPHA
+    assert failed <= 4
 
 
 @pytest.mark.parametrize(("likely", "tokens"), [(0.995, 480), (0.99, 480), (0.97, 96), (0.9, 36), (0.5, 480)])

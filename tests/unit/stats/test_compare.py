@@ -62,7 +62,7 @@ def test_reasons_say_what_a_reader_must_know() -> None:
     assert run([-0.3, -0.31, -0.29], floor=None).reason == "no A/A twin: the noise floor is not known"
     assert run([-0.3, -0.31, -0.29], floor=0.01).reason == ""
     assert run([-0.3, -0.31]).reason == "2 sessions: a range; an interval needs 3"
-    assert run([-0.3]).reason == "1 session: a range; an interval needs 3"
+    assert run([-0.3]).reason == "1 session: no range; an interval needs 3"
     assert "no spread" in run([-0.3, -0.3, -0.3]).reason
     quiet = run([0.030, 0.031, 0.029, 0.030], floor=0.05)
     assert quiet.reason.startswith("inside the noise floor of ±5.0 %; ±0.1 %")

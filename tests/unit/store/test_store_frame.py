@@ -155,6 +155,23 @@ def test_csv_and_parquet_hold_the_frame_and_are_the_same_each_time(tmp_path: Pat
     assert b"nan" not in (tmp_path / "metrics.csv").read_bytes().lower()
 
 
+def test_a_category_that_a_spreadsheet_would_compute_is_text_in_csv_and_itself_in_parquet(tmp_path: Path) -> None:
+    evil = "=cmd|' /C calc'!A0"
+    records = [
+        replace(one, category=evil, prompt_id="p\u202e") if isinstance(one, TrialRecord) else one for one in whole_run()
+    ]
+    write_csv(build(*records), tmp_path / "metrics.csv")
+    write_parquet(build(*records), tmp_path / "metrics.parquet")
+    told = pd.read_csv(tmp_path / "metrics.csv", dtype=COLUMNS, keep_default_na=False, na_values=[""])
+    kept = pd.read_parquet(tmp_path / "metrics.parquet")
+    assert set(told["category"].dropna()) == {f"'{evil}"}
+    assert set(told["prompt_id"].dropna()) == {"p⟨U+202E⟩"}
+    assert set(kept["category"].dropna()) == {evil}
+    assert set(kept["prompt_id"].dropna()) == {"p\u202e"}
+    same = [name for name in COLUMNS if name not in ("category", "prompt_id")]
+    pd.testing.assert_frame_equal(told[same], kept[same])
+
+
 def test_a_file_that_cannot_be_written_is_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written"):
         write_csv(rerun(), tmp_path / "nowhere" / "metrics.csv")

@@ -156,6 +156,33 @@ def test_a_file_is_read_within_limits(tmp_path, monkeypatch):
     assert fault(nul) == "nul.txt:3: holds a NUL character; this is no text file"
 
 
+def test_a_broken_character_is_told_with_its_line(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    for start in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(start + '{"id": "가", "text": "t"}\n'.encode() + b'{"id": "\xff"}\n')
+        assert fault(path) == "mine.jsonl:2: not UTF-8 at byte 9 of the line; save it as UTF-8"
+    path.write_bytes(b"\xff")
+    assert fault(path).startswith("mine.jsonl:1: not UTF-8 at byte 1 of the line")
+
+
+def test_a_fault_in_json_names_one_line(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"id": "first", "text": "t"}\n{"id": "a" "text": "t"}\n', encoding="utf-8")
+    assert fault(path) == "mine.jsonl:2: not JSON: Expecting ',' delimiter (column 12)"
+
+
+@pytest.mark.parametrize("name", ["mine.txt", "mine.jsonl"])
+def test_lines_that_end_in_a_carriage_return_alone_are_refused(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"one\rtwo\r")
+    assert "its lines end in a carriage return alone" in fault(path)
+    text = tmp_path / "one.txt"
+    text.write_bytes(b"one\r")
+    assert [prompt.text for prompt in load_prompts(text)] == ["one"]
+    text.write_bytes(b"one\r\ntwo\r\n")
+    assert [prompt.text for prompt in load_prompts(text)] == ["one", "two"]
+
+
 def test_the_limits_are_these():
     assert (reading.MAX_FILE_BYTES, reading.MAX_LINE_CHARACTERS, reading.MAX_PROMPTS) == (64 << 20, 4 << 20, 20_000)
 
@@ -184,7 +211,7 @@ def test_a_folder_gives_one_prompt_a_file(tmp_path):
     assert "empty.txt: is empty" in fault(folder)
     (folder / "empty.txt").unlink()
     (folder / "a.md").write_text("again", encoding="utf-8")
-    assert "id 'a' is already used" in fault(folder)
+    assert fault(folder).endswith("a.txt: a file's name without its end is its id, and a.md has 'a' already")
     (folder / "a.md").unlink()
     (folder / "more").mkdir()
     assert "more: in a folder of prompts every file ends in .txt or .md" in fault(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 STATISTICS: tuple[str, ...] = (
     "{n} pairs of session and prompt are in one arm only and left out",
     "{outcome} if it stood alone, not among {family} on one baseline (Holm p {p})",
-    "{n} session: a range; an interval needs {needed}",
+    "{n} session: no range; an interval needs {needed}",
     "{n} sessions: a range; an interval needs {needed}",
     "no A/A twin: the noise floor is not known",
     "inside the noise floor of ±{share}",

@@ -31,13 +31,14 @@ SHOWN_FORCED = 3
 MISS = 0.25
 """A forecast further off than this share of itself is marked, with what is known of the reason."""
 ABOVE = mark(
-    "Measured more than 25 % above the forecast: something takes memory that is not among its parts, or more of it than "
-    "estimated (≈). The engine's own figure, where there is one, tells what is in its buffers; the rest is not split."
+    "Measured more than 25 % above the forecast: something takes memory that is not among its parts, or more of it "
+    "than estimated (≈). The engine's own figure, where there is one, tells what is in its buffers; the rest is not "
+    "split."
 )
 BELOW = mark(
     "Measured more than 25 % below the forecast: an estimate (≈) is too high, or a part was not in memory at the peak "
-    "(mapped weights count only as far as they were read). The engine's own figure, where there is one, tells what is in "
-    "its buffers; the rest is not split."
+    "(mapped weights count only as far as they were read). The engine's own figure, where there is one, tells what is "
+    "in its buffers; the rest is not split."
 )
 
 

@@ -75,11 +75,15 @@ def _wait_words(row: Comparison, words: Words) -> tuple[Rich, str]:
     if row.outcome is Outcome.NO_DIFFERENCE:
         message = "**no detectable difference** in the wait ({within}): {ratio} {interval}"
         return words.rich(message, ratio=ratio, interval=interval, within=numerals.within(row.ratio)), "flat"
+    if row.ratio.n == 1:
+        message = "the wait was {ratio} as long in the only session: **no range, no verdict**"
+        return words.rich(message, ratio=ratio), "ask"
     message = "the wait was {spread}× as long in {n} sessions: **a range, no verdict**"
     return words.rich(message, spread=numerals.spread(row.session_ratios), n=row.ratio.n), "ask"
 
 
 def _first_answer(row: Comparison, words: Words) -> Clause:
+    alone = row.ratio is not None and row.ratio.n == 1
     return _against(
         row,
         words,
@@ -88,12 +92,16 @@ def _first_answer(row: Comparison, words: Words) -> Clause:
             Outcome.HIGHER: (mark("first answer **later**: {ratio} {interval}"), "bad"),
             Outcome.EQUIVALENT: (mark("first answer as soon: {ratio} {interval}"), "flat"),
             Outcome.NO_DIFFERENCE: (mark("first answer: no detectable difference ({within})"), "flat"),
-            Outcome.RANGE_ONLY: (mark("first answer {spread}×, a range"), "ask"),
+            Outcome.RANGE_ONLY: (
+                mark("first answer {ratio}, one session") if alone else mark("first answer {spread}×, a range"),
+                "ask",
+            ),
         },
     )
 
 
 def _decode(row: Comparison, words: Words) -> Clause:
+    alone = row.ratio is not None and row.ratio.n == 1
     return _against(
         row,
         words,
@@ -102,7 +110,10 @@ def _decode(row: Comparison, words: Words) -> Clause:
             Outcome.HIGHER: (mark("decode **faster**: {ratio} {interval}"), "good"),
             Outcome.EQUIVALENT: (mark("decode as fast: {ratio} {interval}"), "flat"),
             Outcome.NO_DIFFERENCE: (mark("decode: no detectable difference ({within})"), "flat"),
-            Outcome.RANGE_ONLY: (mark("decode {spread}×, a range"), "ask"),
+            Outcome.RANGE_ONLY: (
+                mark("decode {ratio}, one session") if alone else mark("decode {spread}×, a range"),
+                "ask",
+            ),
         },
     )
 
