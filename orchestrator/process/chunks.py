@@ -18,6 +18,8 @@ MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 _CHUNK_BYTES = 64 * 1024
 _WAKE = "wake"
+_SETTLE, _CLOSE = b"s", b"c"
+"""What wakes the thread: to say that the pipes are empty, or to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class ChunkPump:
         self._unread = 0
         self._changed = threading.Condition()
         self._ended = False
+        self._settled = 0
         self._fault: str | None = None
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._run, name="chunks of a command", daemon=True)
@@ -71,10 +74,20 @@ class ChunkPump:
         with self._changed:
             return self._fault
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until all that is in the pipes by now is queued, at most so long (seconds); see ``LinePump.settle``."""
+        with self._changed:
+            if self._ended:
+                return
+            before = self._settled
+        os.write(self._wake_write, _SETTLE)
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._settled > before, timeout_s)
+
     def close(self, timeout_s: float = 1.0) -> None:
         """End the thread, waiting so long (seconds) for the pipes' own end, and close all files."""
         self._thread.join(timeout_s)
-        os.write(self._wake_write, b"x")  # a child that left may hold a pipe open for ever
+        os.write(self._wake_write, _CLOSE)  # a child that left may hold a pipe open for ever
         self._thread.join()
         for file in (*self._sources.values(), *self._logs.values()):
             file.close()
@@ -88,9 +101,14 @@ class ChunkPump:
             selector.register(self._wake_read, selectors.EVENT_READ, _WAKE)
             left = set(self._sources)
             while left:
-                ready = selector.select()
-                if any(key.data == _WAKE for key, _ in ready):
-                    break
+                ready = [one for one in selector.select() if one[0].data != _WAKE]
+                if not ready:  # woken, and nothing is left in the pipes
+                    if os.read(self._wake_read, 1) == _CLOSE:
+                        break
+                    with self._changed:
+                        self._settled += 1
+                        self._changed.notify_all()
+                    continue
                 # A command that speaks on standard error and then on standard output has both ready here: the order
                 # in which it spoke is kept by reading the first one first.
                 for key, _ in sorted(ready, key=lambda one: one[0].data):

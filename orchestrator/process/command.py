@@ -14,6 +14,8 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 _LOOK_S = 0.25
 """How often a silent command is looked at: a child that left may hold its pipes open."""
+_DRAIN_S = 10.0
+"""How long a child that holds its pipes and goes on writing may keep us from its last words."""
 _EXIT_S = 60.0
 """How long a command may take to go once it has closed its output: giving back mapped weights takes a moment."""
 _LAST_LINES = 3
@@ -75,7 +77,10 @@ def _follow(process: EngineProcess, events: list[RawEvent], limits: Limits, sent
         ended = process.poll() is not None
         quiet = limits.silence_s if spoke else limits.first_s
         until = min(heard_s + quiet, sent_s + limits.total_s)
-        chunk = process.next_chunk(max(0.0, min(_LOOK_S, until - now_s())))
+        left = max(0.0, until - now_s())
+        if ended:
+            process.settle_output(min(_DRAIN_S, left))
+        chunk = process.next_chunk(0.0 if ended else min(_LOOK_S, left))
         if chunk is not None:
             events.append(event_of(chunk))
             size += len(chunk.data)

@@ -16,6 +16,8 @@ MAX_UNREAD_BYTES = 64 * 1024 * 1024
 """Lines waiting for a reader, or one line without an end, beyond which lines are no longer kept."""
 
 _CHUNK_BYTES = 64 * 1024
+_SETTLE, _CLOSE = b"s", b"c"
+"""What wakes the thread: to say that the pipe is empty, or to end."""
 
 
 class LinePump:
@@ -35,6 +37,7 @@ class LinePump:
         self._torn = bytearray()
         self._changed = threading.Condition()
         self._ended = False
+        self._settled = 0
         self._fault: str | None = None
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._run, name=f"lines of {log.name}", daemon=True)
@@ -62,10 +65,24 @@ class LinePump:
         with self._changed:
             return self._fault
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until all that is in the pipe by now is queued, at most so long (seconds).
+
+        Of a process that is dead all is in the pipe, so that after this no line of it is still on its way, however
+        late the thread is given the processor.
+        """
+        with self._changed:
+            if self._ended:
+                return
+            before = self._settled
+        os.write(self._wake_write, _SETTLE)
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._settled > before, timeout_s)
+
     def close(self, timeout_s: float = 1.0) -> None:
         """End the thread, waiting so long (seconds) for the pipe's own end, and close all files."""
         self._thread.join(timeout_s)
-        os.write(self._wake_write, b"x")  # someone else may hold the pipe open for ever
+        os.write(self._wake_write, _CLOSE)  # someone else may hold the pipe open for ever
         self._thread.join()
         self._source.close()
         self._log.close()
@@ -80,7 +97,12 @@ class LinePump:
             while True:
                 ready = {key.fd for key, _ in selector.select()}
                 if pipe not in ready:
-                    break
+                    if os.read(self._wake_read, 1) == _CLOSE:
+                        break
+                    with self._changed:
+                        self._settled += 1
+                        self._changed.notify_all()
+                    continue
                 chunk = os.read(pipe, _CHUNK_BYTES)
                 stamp = now_s()
                 if not chunk:

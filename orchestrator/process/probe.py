@@ -66,9 +66,7 @@ def _collect(
         while selector.get_map():
             ended = family.poll() is not None
             left = deadline - now_s()
-            if left <= 0:
-                return f"not finished within {timeout_s:g} s"
-            ready = selector.select(0 if ended else min(_LOOK_S, left))
+            ready = selector.select(0 if ended else max(0.0, min(_LOOK_S, left)))
             if ended and not ready:
                 return None
             for key, _ in ready:
@@ -80,6 +78,8 @@ def _collect(
                 if len(output[key.data]) > MAX_OUTPUT_BYTES:
                     del output[key.data][MAX_OUTPUT_BYTES:]
                     return f"printed more than {MAX_OUTPUT_BYTES} bytes"
+            if left <= 0 and not ended:  # after a last look: what it printed in time is kept
+                return f"not finished within {timeout_s:g} s"
     try:
         popen.wait(max(0.0, deadline - now_s()))
     except subprocess.TimeoutExpired:

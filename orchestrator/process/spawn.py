@@ -161,6 +161,12 @@ class EngineProcess:
         """Whether a complete line of standard error after byte ``since`` matches, within the time-out (seconds)."""
         return logs.wait_for(self.stderr_path, pattern, since, timeout_s, lambda: self.poll() is not None)
 
+    def settle_output(self, timeout_s: float) -> None:
+        """Wait until all that is in its pipes is queued, at most so long (seconds); of a dead process that is all."""
+        for pump in (self._pump, self._chunks):
+            if pump is not None:
+                pump.settle(timeout_s)
+
     def next_line(self, timeout_s: float) -> RawEvent | None:
         """The next line of standard output (``LineReady`` only); ``None`` when none came in time or it has ended."""
         return self._lines().next(timeout_s)

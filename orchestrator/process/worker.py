@@ -17,8 +17,8 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 _LOOK_S = 0.25
 """How often a silent worker is looked at: its death is not always the end of its pipe, which a child may hold."""
-_DRAIN_S = 2.0
-"""How long after its death its last lines may still be on their way to us."""
+_DRAIN_S = 10.0
+"""How long a child that holds its pipe and goes on writing may keep us from its last lines."""
 _SHOWN_CHARS = 200
 
 
@@ -109,7 +109,10 @@ class WorkerChannel:
         until = min(silent_until, deadline)
         while True:
             ended = self._process.poll() is not None
-            line = self._process.next_line(max(0.0, min(_DRAIN_S if ended else _LOOK_S, until - now_s())))
+            left = max(0.0, until - now_s())
+            if ended:
+                self._process.settle_output(min(_DRAIN_S, left))
+            line = self._process.next_line(0.0 if ended else min(_LOOK_S, left))
             if line is not None:
                 return line
             if ended or self._process.lines_ended or self._process.lines_fault or now_s() >= until:
