@@ -14,8 +14,9 @@ from pathlib import Path
 from orchestrator.clock import utc_now
 from orchestrator.schema.errors import StoreError
 
-_TRIES, _PAUSE_S = 5, 0.02
-"""A reader that asks who holds the lock takes it for an instant: a writer tries again before it gives up."""
+_TRIES, _PAUSE_S = 50, 0.02
+"""A reader that asks who holds the lock takes it for an instant, which a busy machine makes a long one: a writer tries
+again for a second before it gives up."""
 
 
 @dataclass(frozen=True, slots=True)
