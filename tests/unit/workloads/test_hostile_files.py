@@ -30,7 +30,9 @@ MESSAGES = st.lists(
     max_size=3,
 )
 ROWS = st.dictionaries(KEYS, JSON | TASK | MESSAGES | st.lists(st.text(max_size=4), max_size=2), max_size=8)
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def read(path, form):
