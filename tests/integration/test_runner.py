@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-import psutil
 import pytest
+from liveness import is_dead
 from scripted_adapter import ScriptedAdapter
 from scripted_job import BASE, DRAFT, NGRAM, SETTINGS, TWIN, make_job, make_run
 
@@ -120,7 +120,7 @@ def test_a_child_that_ignores_every_signal_does_not_survive(adapter, directory, 
     pids = [int(path.read_text()) for path in directory.path.rglob("child.pid")]
     assert len(pids) == 2
     for pid in pids:
-        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        assert is_dead(pid)
 
 
 def test_rerun_of_a_repaired_cell_brings_its_baseline_and_leaves_the_others(adapter, directory, tmp_path):

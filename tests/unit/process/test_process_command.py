@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
+from liveness import is_dead
 
 from orchestrator.process.chunks import ChunkPump
 from orchestrator.process.command import Limits, record
@@ -90,7 +90,7 @@ def test_a_command_that_takes_too_long_is_stopped(tmp_path, code, limits, words)
     capture, process = run(code, tmp_path, limits)
     assert capture.timed_out
     assert capture.error == words
-    assert not psutil.pid_exists(process.pid) or psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+    assert is_dead(process.pid)
 
 
 def test_progress_on_standard_error_alone_does_not_count_as_an_answer(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from liveness import is_dead
 
 from orchestrator.process import guard
 from orchestrator.process.errors import LaunchError
@@ -190,10 +191,14 @@ def test_stop_sends_term_to_a_server(server: Start) -> None:
     assert result.exit_code in (0, -signal.SIGTERM)  # before or after its handler was installed
 
 
-def test_stop_kills_what_ignores_term(worker: Start) -> None:
-    process = worker("stubborn")
-    WorkerChannel(process).wait_ready(LONG_S)
-    result = process.stop(("INT", "TERM"), grace_s=0.2)
+def test_stop_sends_no_more_signals_than_it_needs(start: Start) -> None:
+    code = (
+        "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "os.write(2, b'deaf to TERM\\n'); signal.pause()"
+    )
+    process = start(sys.executable, "-c", code, server=True)
+    assert process.wait_for_log("^deaf to TERM$", 0, LONG_S)
+    result = process.stop(("INT", "TERM"), grace_s=LONG_S)
     assert result.exit_code == -signal.SIGINT
     assert result.signals_sent == ("INT",)
 
@@ -209,23 +214,25 @@ def test_stop_climbs_to_kill(worker: Start) -> None:
 @pytest.mark.parametrize("mode", ["grandchild", "runaway"])
 def test_a_surviving_grandchild_is_killed(worker: Start, mode: str) -> None:
     process = worker(mode)
-    child = psutil.Process(WorkerChannel(process).wait_ready(LONG_S)["child"])
+    child = WorkerChannel(process).wait_ready(LONG_S)["child"]
+    process._close_stdin()
+    assert process.wait(LONG_S) == 0  # or the grace below would be the worker's too
     result = process.stop(grace_s=0.2)
     assert result.exit_code == 0
-    assert result.survivors_killed == (child.pid,)
+    assert result.survivors_killed == (child,)
     assert result.signals_sent == ("TERM", "KILL")
     assert result.left_alive == ()
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert is_dead(child)
 
 
 def test_a_grandchild_of_a_dead_leader_is_killed(worker: Start) -> None:
     process = worker("grandchild")
-    child = psutil.Process(WorkerChannel(process).wait_ready(LONG_S)["child"])
+    child = WorkerChannel(process).wait_ready(LONG_S)["child"]
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait(LONG_S) == -signal.SIGKILL
     result = process.stop(grace_s=0.2)
-    assert result.survivors_killed == (child.pid,)
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert result.survivors_killed == (child,)
+    assert is_dead(child)
 
 
 def test_nothing_is_signalled_when_all_has_ended(start: Start) -> None:
@@ -297,7 +304,7 @@ def test_no_engine_outlives_us(start: Start, tmp_path: Path, ready: str, end: st
 def _until_dead(engine: psutil.Process) -> None:
     """Returns once it is dead (an unreaped zombie counts); a guard that does nothing makes this a time-out."""
     for _ in range(600):
-        if not engine.is_running() or engine.status() == psutil.STATUS_ZOMBIE:
+        if is_dead(engine.pid):
             return
         try:
             engine.wait(0.1)

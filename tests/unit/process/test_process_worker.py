@@ -27,6 +27,14 @@ def channel(worker: Start) -> WorkerChannel:
     return opened
 
 
+@pytest.fixture
+def heard(channel: WorkerChannel, monkeypatch: pytest.MonkeyPatch) -> WorkerChannel:
+    """A channel that waits for an answer's first line however long it takes; its time-outs are for what follows."""
+    real, first = channel._process.next_line, [LONG_S]
+    monkeypatch.setattr(channel._process, "next_line", lambda limit: real(first.pop() if first else limit))
+    return channel
+
+
 def test_ready_gives_the_json(worker: Start) -> None:
     process = worker()
     assert WorkerChannel(process).wait_ready(LONG_S) == {"event": "ready", "pid": process.pid}
@@ -136,18 +144,18 @@ def test_a_closed_output_is_an_error(channel: WorkerChannel) -> None:
     assert capture.error.startswith("the worker closed its output")
 
 
-def test_a_hang_ends_timed_out_with_what_came(channel: WorkerChannel) -> None:
-    capture = channel.call(step("hang"), 1.0, LONG_S)
+def test_a_hang_ends_timed_out_with_what_came(heard: WorkerChannel) -> None:
+    capture = heard.call(step("hang"), 0.3, LONG_S)
     assert capture.timed_out
-    assert capture.error == "silent for 1 s"
+    assert capture.error == "silent for 0.3 s"
     assert [event.data for event in capture.events] == ['{"event": "token", "id": 0}']
 
 
 @pytest.mark.parametrize("name", ["hang", "flood"])
-def test_the_total_time_is_limited_too(channel: WorkerChannel, name: str) -> None:
-    capture = channel.call(step(name), LONG_S, 1.0)
+def test_the_total_time_is_limited_too(heard: WorkerChannel, name: str) -> None:
+    capture = heard.call(step(name), LONG_S, 0.3)
     assert capture.timed_out
-    assert capture.error == "not done within 1 s"
+    assert capture.error == "not done within 0.3 s"
     assert capture.events[0].data == '{"event": "token", "id": 0}'
 
 
