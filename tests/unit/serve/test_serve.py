@@ -219,7 +219,7 @@ def test_measuring_again_asks_first_and_starts_one_child_with_the_cell_as_one_ar
     assert "wait for its end" in second.text
     process = site.rerunner._process
     process._close_stdin()
-    assert process.wait(20) == 3
+    assert process.wait(60) == 3
     page = client.get("/live").text
     assert "ended with exit status 3" in page
     launched = json.loads((site.rerunner.scratch / "launch.json").read_text(encoding="utf-8"))["argv"]
@@ -321,14 +321,14 @@ def test_a_real_server_answers_on_the_address_that_it_printed(run, monkeypatch):
     )
     thread.start()
     try:
-        assert told.wait(20)
-        with urllib.request.urlopen(said[0], timeout=20) as answer:  # noqa: S310  (our own loopback address)
+        assert told.wait(60)
+        with urllib.request.urlopen(said[0], timeout=60) as answer:  # noqa: S310  (our own loopback address)
             assert answer.status == 200
             assert "server" not in answer.headers
             assert "2 of 4 sessions" in answer.read().decode()
     finally:
         servers[0].should_exit = True
-        thread.join(20)
+        thread.join(60)
     assert not thread.is_alive()
 
 
