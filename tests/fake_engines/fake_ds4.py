@@ -10,7 +10,8 @@ Copied as ``ds4`` or ``ds4-server`` into a folder of its own, where ``fake.json`
 * ``pace_s``: seconds a pass; ``fault``: ``exit``, ``hang``, ``silent-end``, ``no-memory``;
 * ``speculates``: false loads the drafter and never uses it, as a CPU build does; ``always``: ``dspark`` drafts unasked;
 * ``chunked``: the prompt is read in chunks, so that a line is printed as that begins; ``warm_up_s``: seconds before it;
-* ``ends_at``: tokens after which the text ends; ``cached``: prompt tokens from a cache.
+* ``ends_at``: tokens after which the text ends; ``cached``: prompt tokens from a cache;
+* ``watched``: waits with its answer until its memory was looked at.
 
 The lock is a file beside the program instead of one of the machine, so that tests do not meet.
 """
@@ -181,6 +182,9 @@ def generate(asked: dict[str, str]) -> int:
     prompt = Path(asked["--prompt-file"]).read_text(encoding="utf-8")
     limit, temperature = int(asked.get("--tokens", "50000")), float(asked.get("--temp", "1"))
     held = load(asked)
+    memory = Path(asked["--prompt-file"]).with_name("memory.jsonl")
+    while CONFIG.get("watched") and not (memory.exists() and memory.stat().st_size):
+        time.sleep(0.005)
     if CONFIG.get("fault") == "exit":
         say("ds4: prompt is empty or exceeds context size")
         return 1

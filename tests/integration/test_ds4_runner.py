@@ -6,12 +6,12 @@ import dataclasses
 import fcntl
 import shutil
 
-import psutil
 import pytest
 from ds4_cells import NONE, WARM, absences, fake_ds4, make_cell, mtp, run_cell, values
 from ds4_sparse_gguf import write_stub
 from engine_job import engine_job, run_job
 from golden_cases import GOLDEN, case_folders, load_case
+from liveness import is_dead
 
 from adapters.ds4.adapter import ADAPTER
 from orchestrator.matrix.types import RunSettings
@@ -98,12 +98,15 @@ def test_a_fault_has_its_own_status_and_words(engine, tmp_path, fault, status, w
 
 
 def test_an_engine_that_hangs_is_stopped_in_time(engine, tmp_path):
-    limits = {"silence": 0.5, "startup": 1.0, "total": 60.0}
-    result = run_cell(ADAPTER, cell_of(engine(fault="hang")), tmp_path / "s", texts=("x",), limits=limits)
-    assert result.session.status is Status.TIMEOUT
-    assert "nothing on standard output within 1.5 s" in result.session.reason
-    pid = int((tmp_path / "engine" / "ds4.lock").read_text(encoding="utf-8"))
-    assert not psutil.pid_exists(pid)
+    binary, lock = engine(fault="hang"), tmp_path / "engine" / "ds4.lock"
+    for startup_s in (1.0, 8.0, 60.0):  # a busy machine may need more than a second to bring it to where it hangs
+        limits = {"silence": 0.5, "startup": startup_s, "total": 60.0}
+        result = run_cell(ADAPTER, cell_of(binary), tmp_path / f"s{startup_s:g}", texts=("x",), limits=limits)
+        assert result.session.status is Status.TIMEOUT
+        assert f"nothing on standard output within {startup_s + 0.5:g} s" in result.session.reason
+        if lock.exists() and lock.read_text(encoding="utf-8"):
+            break
+    assert is_dead(int(lock.read_text(encoding="utf-8")))
 
 
 def test_a_missing_model_is_said(engine, tmp_path):
@@ -149,11 +152,14 @@ def test_loading_is_apart_from_the_answers(engine, tmp_path):
 
 
 def test_memory_is_that_of_the_largest_command(engine, tmp_path):
-    result = run_cell(ADAPTER, cell_of(engine()), tmp_path / "s", texts=("x", "y"))
+    result = run_cell(ADAPTER, cell_of(engine(watched=True)), tmp_path / "s", texts=("x", "y"))
     found = {item.metric: item for item in result.session.observations}
     assert found["peak_rss"].value > 0
-    assert "the largest of 4 commands" in found["peak_rss"].note
-    assert len(list((tmp_path / "s").glob("*/memory.jsonl"))) == 4
+    files = list((tmp_path / "s").glob("*/memory.jsonl"))
+    assert len(files) == 4
+    seen = sum(bool(file.read_text(encoding="ascii")) for file in files)
+    assert seen >= 2  # those that answer wait for it; one that takes its text apart may be over before the first look
+    assert f"the largest of {seen} commands" in found["peak_rss"].note
 
 
 def test_the_server_tells_the_wait_and_no_acceptance(engine, tmp_path):
