@@ -153,10 +153,24 @@ def test_real_engines_each_fault_its_own_status_and_rerun_turns_the_report_green
     assert row["status"] == "ok"
 
 
+STAYS = """\
+import time
+from orchestrator.cli import main
+from orchestrator.cli.progress import ProgressView
+shown = ProgressView._trial
+def stay(view, event):
+    shown(view, event)
+    while event.trial == 1:
+        time.sleep(0.02)
+ProgressView._trial = stay
+main()
+"""
+"""The program, which does not go on after the first measured trial: the signal meets it there, however late it comes."""
+
+
 def test_a_run_that_is_interrupted_by_a_signal_ends_with_130_and_goes_on(tmp_path):
     write_matrix(tmp_path)
-    code = "from orchestrator.cli import main; main()"
-    argv = [sys.executable, "-c", code, "run", "-v", "--only", "real/*/draft/*"]
+    argv = [sys.executable, "-c", STAYS, "run", "-v", "--only", "real/*/draft/*"]
     with subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout:
             if "measured 1" in line:
