@@ -90,7 +90,7 @@ def test_a_bad_request_leaves_the_worker_able_to_serve(demo: Path, tmp_path: Pat
         full = replace(cell, workload=replace(cell.workload, max_tokens=600))
         assert "do not fit the context of 512" in str(session.trial(FEW[0], cell=full).steps["generate"].error)
         assert len(ADAPTER.parse_trial(cell, session.trial(FEW[0])).token_ids) == 4
-        assert session.process.stop().exit_code == 0
+        assert session.process.stop(grace_s=60.0).exit_code == 0
     gone = make_cell(tmp_path / "nowhere.gguf", python=python)
     with pytest.raises(EngineRefusal) as caught, lookup_session(gone, tmp_path / "gone"):
         pass

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.schema.adapter import Adapter, Launch, Refusal, Step, TrialSpec
     from orchestrator.schema.cell import Cell
 
-SILENCE_S, TOTAL_S, START_S = 60.0, 120.0, 60.0
+SILENCE_S, TOTAL_S, START_S, STOP_S = 60.0, 120.0, 60.0, 60.0
 EVENTS = "events.jsonl"
 
 
@@ -46,7 +46,7 @@ def drive(adapter: Adapter, cell: Cell, trials: Sequence[TrialSpec], folder: Pat
         refusal = adapter.check_ready(cell, ready, process.stdout, process.stderr)
         for trial in trials if refusal is None else ():
             lines += _exchange(process, client, trial.index, adapter.trial_steps(cell, trial))
-        exit_code = process.stop().exit_code
+        exit_code = process.stop(grace_s=STOP_S).exit_code
         stdout, stderr = process.stdout, process.stderr_path.read_bytes()
     (folder / EVENTS).write_text("".join(lines), encoding="utf-8")
     return Driven(read_session("".join(lines), stdout, stderr), refusal, exit_code, launch)
