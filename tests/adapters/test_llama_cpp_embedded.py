@@ -36,7 +36,7 @@ def run_worker(*argv, flags=()):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 

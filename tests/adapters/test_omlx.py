@@ -227,7 +227,7 @@ def test_a_command_is_asked_through_the_interpreter_it_is_a_script_of(tmp_path, 
         path.chmod(0o755)
     config = EngineConfig("omlx", "omlx", binary=str(wrapper if wrapped else command))
     probe = next(one for one in ADAPTER.probe_commands(config) if one.name == "package")
-    done = subprocess.run(probe.argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(probe.argv, capture_output=True, text=True, check=False, timeout=300)
     found = ADAPTER.identify(config, {"package": ProbeOutput(done.returncode, done.stdout, done.stderr)})
     assert found.version == "0.6.4"
     assert "setting:mtp_enabled" in found.capabilities

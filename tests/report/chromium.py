@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SILENCE_S = 60.0
+SILENCE_S = 300.0
 
 
 def find() -> str | None:
@@ -106,7 +106,7 @@ class Chromium:
             ready, _, _ = select.select([self._read], [], [], max(0.0, until - time.monotonic()))
             more = os.read(self._read, 1 << 20) if ready else b""
             if not more:
-                raise BrowserError("the browser ended or was silent for a minute")
+                raise BrowserError("the browser ended or was silent for five minutes")
             self._buffer += more
         line, self._buffer = self._buffer.split(b"\0", 1)
         answer: dict[str, Any] = json.loads(line)

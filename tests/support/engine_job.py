@@ -24,7 +24,7 @@ def engine_job(
     adapter: Adapter, base: Cell, cells: Sequence[Cell], folder: Path, *, trials: int = 2, scoring: bool = False
 ) -> Job:
     """One session of a baseline and of each speculative cell; folder holds what probes wrote."""
-    settings = RunSettings("demo", 1, trials, 0, "abba", 7, "cold", False, 60.0, 120.0, 120.0)
+    settings = RunSettings("demo", 1, trials, 0, "abba", 7, "cold", False, 120.0, 600.0, 600.0)
     expansion = Expansion((Block(base.block_id, base, tuple(cells), None),), ())
     adapters = {adapter.name: adapter}
     folder.mkdir(parents=True, exist_ok=True)

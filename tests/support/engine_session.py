@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.schema.adapter import Adapter, Launch, Refusal, Step, TrialSpec
     from orchestrator.schema.cell import Cell
 
-SILENCE_S, TOTAL_S, START_S, STOP_S = 60.0, 120.0, 60.0, 60.0
+SILENCE_S, TOTAL_S, START_S, STOP_S = 120.0, 600.0, 600.0, 60.0
 EVENTS = "events.jsonl"
 
 

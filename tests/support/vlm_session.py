@@ -72,13 +72,13 @@ class VlmSession:
         before = self.process.stderr_size()
         for step in ADAPTER.trial_steps(cell or self.cell, spec):
             assert isinstance(step, WorkerStep)
-            self.lines += step_lines(spec.index, self.channel.call(step, 60, 120))
+            self.lines += step_lines(spec.index, self.channel.call(step, 300, 600))
         self.lines.append(log_line(spec.index, before, self.process.stderr_size()))
         return self.read().trials[spec.index]
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """The last line of the answer to any message at all."""
-        capture = self.channel.call(WorkerStep("ask", message), 60, 120)
+        capture = self.channel.call(WorkerStep("ask", message), 300, 600)
         answer = json.loads(capture.events[-1].data)
         assert isinstance(answer, dict)
         return answer
@@ -96,5 +96,5 @@ def vlm_session(cell: Cell, folder: Path, worker: Path | None = None) -> Iterato
         launch = replace(launch, argv=argv)
     with EngineProcess.start(launch, folder) as process:
         channel = WorkerChannel(process)
-        ready = channel.wait_ready(120)
+        ready = channel.wait_ready(600)
         yield VlmSession(cell, process, channel, ready)

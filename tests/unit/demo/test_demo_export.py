@@ -98,7 +98,7 @@ def test_two_exports_at_once_agree(tmp_path: pathlib.Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(300)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert export.ensure_exported(tmp_path, SMALL).written == ()
     assert not [path for path in files_below(tmp_path) if path.endswith(".part")]
