@@ -181,7 +181,7 @@ class LogStep:
 
     name: str
     pattern: str
-    timeout_s: float = 2.0
+    timeout_s: float = 10.0
 
 
 FOLDER = "{folder}"

@@ -288,7 +288,7 @@ def test_the_request_states_every_setting_and_waits_for_its_log():
     steps = ADAPTER.trial_steps(cell, make_trial(prompt="hello", seed=77))
     assert [step.name for step in steps] == ["metrics_before", "request", "log", "metrics_after", "slots"]
     assert isinstance(steps[2], LogStep)
-    assert steps[2].timeout_s <= 2
+    assert steps[2].timeout_s <= 10
     body = steps[1].body
     wanted = {
         "prompt": "hello",
