@@ -9,6 +9,8 @@ from liveness import is_dead
 from scripted_adapter import ScriptedAdapter
 from scripted_job import BASE, DRAFT, NGRAM, SETTINGS, TWIN, make_job, make_run
 
+from orchestrator.process.ladder import DEFAULT_LADDER
+from orchestrator.process.spawn import EngineProcess
 from orchestrator.runner.events import SessionDone, TrialDone
 from orchestrator.runner.execute import execute
 from orchestrator.schema.record import Engagement, Phase, SessionRecord, SetRecord, TrialRecord
@@ -113,7 +115,8 @@ def test_a_slow_start_is_a_time_out(adapter, directory, tmp_path):
     assert "not ready within 8 s" in index.cells[DRAFT].reason
 
 
-def test_a_child_that_ignores_every_signal_does_not_survive(adapter, directory, tmp_path):
+def test_a_child_that_ignores_every_signal_does_not_survive(adapter, directory, tmp_path, monkeypatch):
+    monkeypatch.setattr(EngineProcess.stop, "__defaults__", (DEFAULT_LADDER, 0.5))  # every rung is waited for in full
     adapter.faults = {DRAFT: "child"}
     index, _, _ = run(adapter, tmp_path, directory)
     assert index.cells[DRAFT].status is Status.OK
