@@ -203,7 +203,7 @@ def test_where_answers_part_is_shown(full: Report) -> None:
     before, at = part.tokens[2], part.tokens[3]
     assert (before.off, before.off_text) == (before.on, before.on_text)
     assert at.off_text == run_builder.WORDS[int(at.off) % len(run_builder.WORDS)].replace(" ", "␣")
-    assert part.margin == "Margin: 1.4 nat between the baseline's two best tokens (limit 0.1 nat): divergent"
+    assert part.margin == "Margin: 2.89 nat below the baseline's best token (limit 0.1 nat): divergent"
     shown = part.ranked[0].replace("\u00a0", " ")
     assert (len(part.ranked), shown) == (3, f"{at.off_text} {at.off} (73.3 %)")
     for text in (at.off_text, at.on_text, part.ranked[1]):

@@ -115,9 +115,9 @@ def is_whole(analysis: Analysis) -> bool:
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)
-    """Floats to seven digits, more than any clock here gives: half the bytes of a page. The file has all of them."""
+    """Floats to six digits, a millionth of the figure: half the bytes of a page. The file has all of them."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() else float(f"{value:.7g}")
+        return int(value) if value.is_integer() else float(f"{value:.6g}")
     if isinstance(value, dict):
         return {key: _short(one) for key, one in value.items()}
     return [_short(one) for one in value] if isinstance(value, list | tuple) else value
