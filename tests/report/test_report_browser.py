@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import csv
 import dataclasses
-import json
 import io
+import json
 import os
 import re
 from collections.abc import Iterator

@@ -20,8 +20,10 @@ import pytest
 import run_builder
 from report_runs import Report
 
+from orchestrator.report.data import summary
 from orchestrator.report.output.render import render_html
 from orchestrator.report.output.write import write_report
+from orchestrator.report.page.view import build_view
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -248,8 +250,14 @@ def test_the_files_beside_the_page_are_there_and_no_draft_is_left(full: Report, 
     assert json.loads((copy / "summary.json").read_text(encoding="utf-8"))["validity"] == "INCONCLUSIVE"
 
 
-def test_the_figures_inside_the_page_are_csv_with_every_cell_and_no_formula(full: Report, tmp_path: Path) -> None:
-    address = next(a["href"] for t, a in parse(full.html).tags if t == "a" and a["href"].startswith("data:"))
+def test_the_figures_inside_the_page_are_csv_with_every_cell_and_no_formula(
+    full: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that holds every value as JSON makes the CSV of it with its script; a larger one has it as an address."""
+    assert not any(a["href"].startswith("data:") for t, a in parse(full.html).tags if t == "a")
+    monkeypatch.setattr(summary, "WHOLE_CELLS", 1)
+    page = render_html(build_view(full.analysis, full.header, full.index))
+    address = next(a["href"] for t, a in parse(page).tags if t == "a" and a["href"].startswith("data:"))
     rows = list(csv.DictReader(io.StringIO(unquote(address.split(",", 1)[1]))))
     assert {row["cell"] for row in rows} == {cell.id for cell in full.analysis.cells}
     one = next(r for r in rows if (r["cell"], r["metric"]) == ("mlx-lm/tiny/draft-k4/greedy/short", "e2e_latency"))
