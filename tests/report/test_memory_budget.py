@@ -9,6 +9,7 @@ import pytest
 import run_builder
 from report_runs import report_of
 
+from orchestrator.report.language.words import Words
 from orchestrator.schema.codec import dump_record
 from orchestrator.schema.observation import observed
 from orchestrator.schema.record import MatrixRecord, MemoryRecord, SessionRecord
@@ -108,6 +109,14 @@ def test_every_part_of_the_forecast_is_listed_so_that_they_add_up(tmp_path):
     base = next(row for table in report.view.budget for row in table.rows if row.base)
     told = [base.cells[1].main, *base.cells[1].lines]
     assert told == [f"{what} {9 - n}.00 MB" for n, what in enumerate(kinds)]
+
+
+def test_every_part_that_the_engines_name_has_a_korean_name():
+    names = ("weights", "KV cache", "KV cache, windows", "compute buffers", "recurrent state")
+    drafts = [f"draft {name}" for name in names] + ["MTP weights", "MTP KV cache", "MTP compute buffers"]
+    words = Words("ko")
+    for name in (*names, *drafts, "recurrent snapshots", "n-gram table", "scores of every token", "program"):
+        assert words.said(name) != name
 
 
 def rows_of(report) -> dict[str, tuple]:
