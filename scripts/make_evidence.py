@@ -298,7 +298,8 @@ def page() -> str:
 def _section(check: dict[str, Any], outcome: Any, shared: dict[str, Any]) -> list[str]:  # noqa: ANN401
     on = [batch for batches in check["arms"]["on"].values() for batch in batches]
     made, together = sum(len(one["ids"]) for one in on), sum(one["b"] for one in on)
-    lines = [f"### `{check['id']}`", "", f"Claimed: {check['rule']}, by {check['by']}.", ""]
+    rule = f"{check['rule']}{'' if check['exact'] else ', not exact'}"
+    lines = [f"### `{check['id']}`", "", f"Claimed: {rule}, by {check['by']}.", ""]
     lines += [f"* **{one.check}: {one.verdict.value.replace('_', ' ')}** — {one.evidence}" for one in outcome.results]
     for size, p, level in outcome.looks:
         said = "nothing to compare" if p is None else f"p {p:.2g}"

@@ -10,8 +10,8 @@ EXACTNESS: tuple[str, ...] = (
     "the baseline differs from itself (p {p}; {size}): seeds or state leak",
     "next-token distributions differ (p {p}, Holm over contexts; {size})",
     "a lower temperature was not noticed either (p {p}; {size})",
-    "no difference (p {p}; {size}); a total variation of {tv} after every prefix that {n} generations of either arm share "
-    "would have been seen with 90 % power ({how}), and the negative control was (p {control})",
+    "no difference (p {p}; {size}); a total variation of {tv} after every prefix that {n} generations of either arm "
+    "share would have been seen with 90 % power ({how}), and the negative control was (p {control})",
     "all of the compared tokens follow such prefixes",
     "{share} of the compared tokens follow rarer ones, where only a shift common to them shows",
     "no prefix is shared by {n} generations of either arm: no power can be stated ({size})",
