@@ -11,4 +11,5 @@ ruff check .
 ruff format --check .
 mypy
 lint-imports --no-logo 2>/dev/null || lint-imports
-exec pytest -n 2 --dist loadfile "$@"
+# In the order of the folders, so that the small files of tests/unit come last and keep both workers busy to the end.
+exec pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"
