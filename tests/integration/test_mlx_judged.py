@@ -66,7 +66,7 @@ def ask(session: MlxSession, cell: Cell, prompt: str, seed: int, *, judge: bool 
     assert isinstance(ADAPTER, JudgesDrafts)
     (step,) = (ADAPTER.judged_steps if judge else ADAPTER.trial_steps)(cell, spec)
     assert isinstance(step, WorkerStep)
-    return TrialCapture(seed, {step.name: session.channel.call(step, 60, 120)}, "", complete=True)
+    return TrialCapture(seed, {step.name: session.channel.call(step, 300, 600)}, "", complete=True)
 
 
 def read(cell: Cell, capture: TrialCapture) -> tuple[Judged, ...]:
