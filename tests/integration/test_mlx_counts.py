@@ -287,7 +287,7 @@ def test_a_folder_that_is_gone_and_a_broken_one(demo: Path, tmp_path: Path) -> N
 def test_a_cache_that_cannot_be_trimmed_is_refused_with_a_draft_only(demo: Path, tmp_path: Path, role: str) -> None:
     mamba = tmp_path / "mamba"
     shutil.copytree(demo / "tiny-target-f16", mamba)
-    subprocess.run([sys.executable, str(SUPPORT / "mlx_mamba_maker.py"), str(mamba)], check=True, timeout=120)
+    subprocess.run([sys.executable, str(SUPPORT / "mlx_mamba_maker.py"), str(mamba)], check=True, timeout=600)
     pair = {"target": demo / "tiny-target-f16", "draft": demo / "tiny-draft-f16"} | {role: mamba}
     refusal = refusal_of(make_cell(pair["target"], pair["draft"], method=drafting(4)), tmp_path / "on")
     assert refusal.status == Status.UNSUPPORTED
@@ -384,7 +384,7 @@ def test_penalties_see_the_prompt_without_a_draft_only(demo: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     assert json.loads(done.stdout) == [prompt, prompt[-1:]]
 

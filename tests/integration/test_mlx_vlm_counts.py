@@ -80,7 +80,7 @@ def inside(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("inside") / "model"
     maker = (sys.executable, str(SUPPORT / "vlm_inside_maker.py"))
-    subprocess.run([*maker, str(demo / TARGET), str(demo / DRAFTER), str(folder)], check=True, timeout=120)
+    subprocess.run([*maker, str(demo / TARGET), str(demo / DRAFTER), str(folder)], check=True, timeout=600)
     return folder
 
 
