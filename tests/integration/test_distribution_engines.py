@@ -1,7 +1,7 @@
-"""Distribution checks on real engines, end to end through the runner, at a reduced size.
+"""Distribution checks on real engines, end to end through the runner.
 
-Sizes are for a test run: 400 generations after each of two contexts instead of 1 000. On MLX-LM the one-layer model is
-the target and a copy of it with another rotation base the drafter, because its larger one takes minutes. The checks at
+llama.cpp at the full size of ``screen``; MLX-LM, which takes ten times as long, with 400 generations after each context
+instead of 1 000, the one-layer model as target and a copy of it with another rotation base as drafter. Its checks at
 full size, on the larger models, are committed under ``docs/evidence`` with the command that made them.
 """
 
@@ -21,7 +21,7 @@ from scripted_job import make_run
 from orchestrator.clock import utc_now
 from orchestrator.demo.export import resolve
 from orchestrator.exactness.checking import TOKENS, judge_check
-from orchestrator.exactness.distribution import Preset
+from orchestrator.exactness.distribution import SCREEN
 from orchestrator.runner.check_run import planned_checks, run_checks
 from orchestrator.runner.execute import execute
 from orchestrator.schema.record import CheckPlanRecord
@@ -31,7 +31,7 @@ from orchestrator.store.index import Index
 from orchestrator.workloads.load import load_prompts
 
 pytestmark = pytest.mark.engine
-PRESET = Preset("screen", 400, 2, 0.8)
+SIZES = {"xllamacpp": SCREEN, "mlx_lm": dataclasses.replace(SCREEN, per_arm=400)}
 
 
 def llama(_folder):
@@ -88,9 +88,11 @@ def test_an_exact_method_passes_with_both_controls(package, tmp_path):
     (planned,) = planned_checks(job, directory)
     with directory.lock():
         directory.append(
-            CheckPlanRecord(planned.block, planned.base, 1, "screen", contexts, PRESET.per_arm, TOKENS, {}, utc_now())
+            CheckPlanRecord(
+                planned.block, planned.base, 1, "screen", contexts, SIZES[package].per_arm, TOKENS, {}, utc_now()
+            )
         )
-        run_checks(job, directory, lambda _: None, {"screen": PRESET})
+        run_checks(job, directory, lambda _: None, {"screen": SIZES[package]})
     index = Index.build(directory.records())
     (state,) = index.checks.values()
     assert state.status is Status.OK, state.reason

@@ -70,7 +70,7 @@ def test_an_unreadable_file_is_named(tmp_path: pathlib.Path) -> None:
         load_prompts(tmp_path / "gone.jsonl")
     path = tmp_path / "latin.txt"
     path.write_bytes(b"caf\xe9\n")
-    with pytest.raises(WorkloadError, match=r"latin\.txt: not UTF-8 at byte 3"):
+    with pytest.raises(WorkloadError, match=r"latin\.txt:1: not UTF-8 at byte 4 of the line"):
         load_prompts(path)
     with pytest.raises(WorkloadError, match=r"a prompt file ends in \.jsonl or \.txt"):
         load_prompts(tmp_path / "prompts.csv")
