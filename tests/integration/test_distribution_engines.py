@@ -1,8 +1,7 @@
-"""Distribution checks on real engines, end to end through the runner.
+"""Distribution checks on real engines, end to end through the runner, at the full size of ``screen``.
 
-llama.cpp at the full size of ``screen``; MLX-LM, which takes ten times as long, with 400 generations after each context
-instead of 1 000, the one-layer model as target and a copy of it with another rotation base as drafter. Its checks at
-full size, on the larger models, are committed under ``docs/evidence`` with the command that made them.
+On MLX-LM the one-layer model is the target and a copy of it with another rotation base the drafter, because its larger
+one takes many minutes: checks of that pair are committed under ``docs/evidence`` with the command that made them.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from orchestrator.store.index import Index
 from orchestrator.workloads.load import load_prompts
 
 pytestmark = pytest.mark.engine
-SIZES = {"xllamacpp": SCREEN, "mlx_lm": dataclasses.replace(SCREEN, per_arm=400)}
 
 
 def llama(_folder):
@@ -88,11 +86,9 @@ def test_an_exact_method_passes_with_both_controls(package, tmp_path):
     (planned,) = planned_checks(job, directory)
     with directory.lock():
         directory.append(
-            CheckPlanRecord(
-                planned.block, planned.base, 1, "screen", contexts, SIZES[package].per_arm, TOKENS, {}, utc_now()
-            )
+            CheckPlanRecord(planned.block, planned.base, 1, "screen", contexts, SCREEN.per_arm, TOKENS, {}, utc_now())
         )
-        run_checks(job, directory, lambda _: None, {"screen": SIZES[package]})
+        run_checks(job, directory, lambda _: None, {"screen": SCREEN})
     index = Index.build(directory.records())
     (state,) = index.checks.values()
     assert state.status is Status.OK, state.reason
